@@ -1,0 +1,91 @@
+# dftrace: see README.md. `make V=1` shows commands, `make SAN=1` builds with ASan and UBSan.
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CC ?= gcc
+CFLAGS ?= -O2 -g
+PKG_CONFIG ?= pkg-config
+PYTHON ?= /usr/bin/python3
+VERSION := $(shell cat VERSION)
+ARCH := x86_64
+
+B := $(if $(SAN),build/san,build)
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
+
+LIBS := libseccomp libelf zlib libmd hwloc
+warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
+san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+comma := ,
+# Asked for only when something is compiled, so that `make setup` works before the libraries are there.
+pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(LIBS))
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpthread
+all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
+
+rooms := base writer seccomp tracer tracer/arch/$(ARCH) launchers
+lib_sources := $(filter-out launchers/main.c,$(wildcard $(addsuffix /*.c,$(rooms))))
+lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
+main_object := $(B)/obj/launchers/main.o
+unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,$(wildcard tests/programs/*.c))
+
+.PHONY: all setup demo test test-full unit programs examples lint format bench install uninstall clean
+
+all: $(B)/dftrace-run $(B)/dftrace-run.1
+
+$(B)/version.h: VERSION
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '#define DFTRACE_VERSION "%s"\n' '$(VERSION)' >$@
+
+$(B)/obj/%.o: %.c $(B)/version.h
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(all_cflags) -MMD -MP -c $< -o $@
+
+$(B)/libdftrace.a: $(lib_objects)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(B)/dftrace-run: $(main_object) $(B)/libdftrace.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(pkg_libs) -o $@
+
+# The manual page comes from the option table, as --help does.
+$(B)/man-page: tools/man-page.c $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(pkg_libs) -o $@
+
+$(B)/dftrace-run.1: $(B)/man-page
+	$(call say,GEN,$@)
+	$(Q)$(B)/man-page >$@
+
+$(B)/tests/unit/%: tests/unit/%.c $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(all_cflags) -MMD -MP $< $(B)/libdftrace.a $(pkg_libs) -lcmocka -o $@
+
+$(B)/tests/programs/%: tests/programs/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread $< -o $@
+
+unit: $(unit_tests)
+programs: $(programs)
+
+-include $(lib_objects:.o=.d) $(main_object:.o=.d) $(unit_tests:=.d)
+
+install: all
+	install -D -m 755 $(B)/dftrace-run $(DESTDIR)$(PREFIX)/bin/dftrace-run
+	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/dftrace-run $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
+
+format:
+	clang-format -i $(shell git ls-files '*.c' '*.h')
+
+clean:
+	rm -rf build
