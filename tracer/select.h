@@ -1,0 +1,31 @@
+/* Which calls are recorded: the layers, classes and names of `-e`. */
+#ifndef TRACER_SELECT_H
+#define TRACER_SELECT_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+#define SELECTION_MAX_ROWS 512
+
+struct selection {
+	bool rows[SELECTION_MAX_ROWS]; /* by row of the syscall table */
+	bool ipc;                      /* calls on terminals, pipes and other anonymous files */
+	bool network;                  /* calls on sockets */
+	bool replaced;                 /* a bare item has replaced the default set */
+};
+
+/* The default set of the trace contract. */
+void selection_default(struct selection *selection);
+
+/* Applies `[trace=]ITEM,…`, left to right: a bare ITEM replaces the default set (once; the next bare
+ * one joins it), `+ITEM` adds, `!ITEM` removes. ITEM is a layer (`posix`), a `%class` or a call's name,
+ * the trace's or the kernel's.
+ * @return 0, or -1 with one sentence in `error` that says which items are known. */
+int selection_apply(struct selection *selection, const char *items, struct buf *error);
+
+/* Lists the classes with what they hold, for --help and the manual: one call per class, in order.
+ * @return false behind the last one. `on`: part of the default set. */
+bool selection_class(unsigned index, const char **name, const char **what, bool *on);
+
+#endif
