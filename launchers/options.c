@@ -1,0 +1,620 @@
+#include "launchers/options.h"
+
+#include "base/number.h"
+#include "base/path.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#define OPTIONS_USAGE  "dftrace-run [options] [--] program [args]"
+#define DEFAULT_OUTPUT "trace"
+#define COMM_BYTES     15
+#define HELP_COLUMN    30
+#define HELP_WIDTH     100
+
+enum option_id {
+#define OPTION(id, name, letter, argument, group, shown, help, more) OPTION_##id,
+#include "launchers/options.def"
+	NOPTIONS,
+};
+
+struct option_row {
+	const char *name; /* NULL: only a letter */
+	char letter;      /* 0: only a name */
+	const char *argument;
+	bool shown;
+};
+
+static const struct option_row rows[NOPTIONS] = {
+#define OPTION(id, name, letter, argument, group, shown, help, more)                               \
+	[OPTION_##id] = {name, letter, argument, shown},
+#include "launchers/options.def"
+};
+
+/* getopt_long's value of a long option: beyond every letter. */
+#define LONG_VALUE(id) (UCHAR_MAX + 1 + (int)(id))
+
+/* Quotes what a person typed, so that an error stays one line whatever is in it. */
+static void add_quoted(struct buf *out, const char *text)
+{
+	buf_add_char(out, '\'');
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		if (c < ' ' || c == 0x7f)
+			buf_addf(out, "\\x%02x", c);
+		else
+			buf_add_char(out, *text);
+	}
+	buf_add_char(out, '\'');
+}
+
+static void add_option(struct buf *out, const struct option_row *row)
+{
+	if (row->name)
+		buf_addf(out, "--%s", row->name);
+	else
+		buf_addf(out, "-%c", row->letter);
+}
+
+static int no_memory(struct buf *error)
+{
+	buf_clear(error);
+	buf_add_str(error, "out of memory while reading the command line");
+	return -1;
+}
+
+/* Appends `text`, taking it over; it is freed when that fails. */
+static int strings_take(struct strings *strings, char *text)
+{
+	char **items = NULL;
+	if (text)
+		items = reallocarray(strings->items, strings->count + 1, sizeof(*items));
+	if (!items) {
+		free(text);
+		return -1;
+	}
+	items[strings->count++] = text;
+	strings->items = items;
+	return 0;
+}
+
+static void strings_free(struct strings *strings)
+{
+	for (size_t i = 0; i < strings->count; i++)
+		free(strings->items[i]);
+	free(strings->items);
+	*strings = (struct strings){0};
+}
+
+/* The number of single-character changes between two words: insert, remove, replace. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[64];
+	size_t len = strlen(b);
+
+	if (len >= sizeof(row) / sizeof(row[0]))
+		return UINT_MAX;
+	for (size_t j = 0; j <= len; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; *a; a++, i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= len; j++) {
+			unsigned best = diagonal + (*a != b[j - 1]);
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[len];
+}
+
+/* @return the option that was probably meant by `--name`, NULL when none is near. A wrong letter or
+ * two are near, and so is a name with something missing or added at either end. */
+static const struct option_row *nearest(const char *name)
+{
+	const struct option_row *found = NULL;
+	unsigned best = UINT_MAX;
+
+	for (size_t i = 0; i < NOPTIONS; i++) {
+		const struct option_row *row = &rows[i];
+		if (!row->name || !row->shown)
+			continue;
+		unsigned d = distance(name, row->name);
+		bool contained =
+			strlen(name) > 2 && (strstr(row->name, name) || strstr(name, row->name));
+		if (d < best && (contained || d <= 2)) {
+			best = d;
+			found = row;
+		}
+	}
+	return found;
+}
+
+/* Lists the options that begin with `len` bytes of `name`; hidden ones when there are no others.
+ * @return whether there were any. */
+static bool add_candidates(struct buf *out, const char *name, size_t len)
+{
+	bool any = false;
+
+	for (int shown = 1; shown >= 0 && !any && len > 0; shown--) {
+		for (size_t i = 0; i < NOPTIONS; i++) {
+			if (!rows[i].name || rows[i].shown != shown ||
+			    strncmp(rows[i].name, name, len) != 0)
+				continue;
+			buf_addf(out, "%s--%s", any ? ", " : "", rows[i].name);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* getopt_long said no to `--name` or `--name=value`: several options begin so, or none does. */
+static int refuse_name(const char *word, struct buf *error)
+{
+	struct buf candidates = {0};
+	char *name = strndup(word + 2, strcspn(word + 2, "="));
+
+	if (!name)
+		return no_memory(error);
+	if (add_candidates(&candidates, name, strlen(name))) {
+		buf_add_str(error, "ambiguous option ");
+		add_quoted(error, word);
+		buf_add_str(error, ": could be ");
+		buf_add(error, candidates.data, candidates.len);
+	} else {
+		const struct option_row *near = nearest(name);
+		buf_add_str(error, "unknown option ");
+		add_quoted(error, word);
+		if (near)
+			buf_addf(error, ": did you mean --%s?", near->name);
+		else
+			buf_add_str(error, ": dftrace-run --help lists the options");
+	}
+	buf_free(&candidates);
+	free(name);
+	return -1;
+}
+
+static int refuse_letter(int letter, const char *word, struct buf *error)
+{
+	buf_add_str(error, "unknown option ");
+	if (isalnum(letter))
+		buf_addf(error, "-%c", letter);
+	else
+		add_quoted(error, word);
+	for (size_t i = 0; i < NOPTIONS; i++) {
+		if (rows[i].shown && rows[i].letter && isalpha(letter) &&
+		    tolower(rows[i].letter) == tolower(letter)) {
+			buf_addf(error, ": did you mean -%c (--%s)?", rows[i].letter, rows[i].name);
+			return -1;
+		}
+	}
+	buf_add_str(error, ": dftrace-run --help lists the options");
+	return -1;
+}
+
+static int refuse_attach(struct buf *error)
+{
+	buf_add_str(error,
+		    "-p is refused: programs can only be launched, because the filter that stops "
+		    "at system calls cannot be added to a running process; use " OPTIONS_USAGE);
+	return -1;
+}
+
+/* Finds the option behind getopt_long's value. @return NULL when there is none. */
+static const struct option_row *row_of(int value)
+{
+	for (size_t i = 0; i < NOPTIONS; i++) {
+		if (value == LONG_VALUE(i) || (value && value == rows[i].letter))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+/* getopt_long answered `value` ('?' or ':') to `word`. */
+static int refuse(int value, const char *word, struct buf *error)
+{
+	const struct option_row *row = row_of(optopt);
+
+	if (row == &rows[OPTION_ATTACH])
+		return refuse_attach(error);
+	if (value == ':' && row) {
+		add_option(error, row);
+		buf_addf(error, " needs an argument: %s", row->argument);
+		return -1;
+	}
+	if (row) {
+		add_option(error, row);
+		buf_add_str(error, " takes no argument: ");
+		add_quoted(error, word);
+		return -1;
+	}
+	return optopt ? refuse_letter(optopt, word, error) : refuse_name(word, error);
+}
+
+/* `-output x` would be read as `-o utput` and a program x. @return whether `word` is such a slip. */
+static bool is_one_dash_name(const char *word)
+{
+	if (!word || word[0] != '-' || word[1] == '-')
+		return false;
+	for (size_t i = 0; i < NOPTIONS; i++) {
+		size_t len = rows[i].name ? strlen(rows[i].name) : 0;
+		if (len && strncmp(word + 1, rows[i].name, len) == 0 &&
+		    (word[1 + len] == '\0' || word[1 + len] == '='))
+			return true;
+	}
+	return false;
+}
+
+/* @return the working directory; NULL, with the sentence of it in `error`, when there is none. */
+static char *working_directory(const char *option, struct buf *error)
+{
+	char *cwd = getcwd(NULL, 0);
+	if (!cwd) {
+		buf_addf(error,
+			 "the working directory cannot be told (%s): give %s an absolute path",
+			 strerror(errno), option);
+	}
+	return cwd;
+}
+
+static bool strip_ending(char *text, const char *ending)
+{
+	size_t len = strlen(text);
+	size_t end = strlen(ending);
+	if (len < end || strcmp(text + len - end, ending) != 0)
+		return false;
+	text[len - end] = '\0';
+	return true;
+}
+
+static int set_output(struct options *options, const char *value, struct buf *error)
+{
+	if (strcmp(value, "-") == 0) {
+		buf_add_str(error,
+			    "-o - is refused: a trace is a file per process and cannot go to "
+			    "standard output; give a prefix such as out/run1");
+		return -1;
+	}
+	char *output = strdup(value);
+	if (!output)
+		return no_memory(error);
+	if (!strip_ending(output, ".pfw.gz"))
+		strip_ending(output, ".pfw");
+	if (!*output) {
+		free(output);
+		buf_add_str(error, "--output ");
+		add_quoted(error, value);
+		buf_add_str(error, " leaves no name for the files: give a prefix such as out/run1");
+		return -1;
+	}
+	free(options->output);
+	options->output = output;
+	return 0;
+}
+
+/* Fills in the default and makes the prefix absolute. `..` stays: behind a symbolic link it leads
+ * elsewhere than its text says. */
+static int finish_output(struct options *options, struct buf *error)
+{
+	struct buf path = {0};
+	char *cwd = NULL;
+
+	if (!options->output && set_output(options, DEFAULT_OUTPUT, error) < 0)
+		return -1;
+	if (options->output[0] != '/') {
+		cwd = working_directory("--output", error);
+		if (!cwd)
+			return -1;
+		buf_addf(&path, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
+		free(cwd);
+	}
+	buf_add_str(&path, options->output);
+	if (path.len && path.data[path.len - 1] == '/') {
+		buf_add_str(&path, DEFAULT_OUTPUT);
+		char *longer =
+			realloc(options->output, strlen(options->output) + sizeof(DEFAULT_OUTPUT));
+		if (!longer) {
+			buf_free(&path);
+			return no_memory(error);
+		}
+		options->output = strcat(longer, DEFAULT_OUTPUT);
+	}
+	const char *text = buf_str(&path);
+	options->output_absolute = text ? strdup(text) : NULL;
+	buf_free(&path);
+	return options->output_absolute ? 0 : no_memory(error);
+}
+
+/* Adds a directory to the list; that it does not exist (yet) is worth a warning. */
+static int add_data_dir(struct options *options, const char *entry, size_t len, struct buf *error)
+{
+	struct buf path = {0};
+	struct stat st;
+	char *cwd = NULL;
+	int result = -1;
+
+	if (entry[0] != '/') {
+		cwd = working_directory("--data-dir", error);
+		if (!cwd)
+			return -1;
+	}
+	path_absolute(&path, cwd ? cwd : "/", cwd ? strlen(cwd) : 1, entry, len);
+	free(cwd);
+	const char *text = buf_str(&path);
+	if (!text || strings_take(&options->data_dirs, strdup(text)) < 0) {
+		no_memory(error);
+		goto out;
+	}
+	if (stat(text, &st) < 0) {
+		struct buf warning = {0};
+		int why = errno;
+		buf_add_str(&warning, "--data-dir: ");
+		add_quoted(&warning, text);
+		buf_addf(&warning, ": %s; nothing is recorded there until it exists",
+			 strerror(why));
+		const char *sentence = buf_str(&warning);
+		int taken = sentence ? strings_take(&options->warnings, strdup(sentence)) : -1;
+		buf_free(&warning);
+		if (taken < 0) {
+			no_memory(error);
+			goto out;
+		}
+	}
+	result = 0;
+out:
+	buf_free(&path);
+	return result;
+}
+
+static int add_data_dirs(struct options *options, const char *list, bool *all, struct buf *error)
+{
+	size_t before = options->data_dirs.count;
+
+	if (strcmp(list, "all") == 0) {
+		*all = true;
+		return 0;
+	}
+	for (const char *at = list; *at;) {
+		size_t len = strcspn(at, ":");
+		if (len && add_data_dir(options, at, len, error) < 0)
+			return -1;
+		at += len + (at[len] == ':');
+	}
+	if (options->data_dirs.count == before)
+		*all = true;
+	for (size_t i = before; i < options->data_dirs.count; i++)
+		*all |= strcmp(options->data_dirs.items[i], "/") == 0;
+	return 0;
+}
+
+static int add_excludes(struct options *options, const char *list, struct buf *error)
+{
+	for (const char *at = list;;) {
+		size_t len = strcspn(at, ",");
+		if (len == 0) {
+			buf_add_str(error, "--exclude ");
+			add_quoted(error, list);
+			buf_add_str(error, " has an empty name in it: give names as in bash,git");
+			return -1;
+		}
+		if (strings_take(&options->exclude, strndup(at, len)) < 0)
+			return no_memory(error);
+		if (!at[len])
+			return 0;
+		at += len + 1;
+	}
+}
+
+/* Reads one of two words. @return 0 for the first, 1 for the second, -1 with the sentence. */
+static int choice(enum option_id id, const char *value, const char *first, const char *second,
+		  struct buf *error)
+{
+	if (strcmp(value, first) == 0)
+		return 0;
+	if (strcmp(value, second) == 0)
+		return 1;
+	add_option(error, &rows[id]);
+	buf_add_char(error, ' ');
+	add_quoted(error, value);
+	buf_addf(error, " is unknown: give %s or %s", first, second);
+	return -1;
+}
+
+static int set_choice(enum option_id id, const char *value, const char *first, const char *second,
+		      bool *is_second, struct buf *error)
+{
+	int which = choice(id, value, first, second, error);
+	if (which < 0)
+		return -1;
+	*is_second = which == 1;
+	return 0;
+}
+
+static int set_tracer(struct options *options, const char *value, struct buf *error)
+{
+	int which = choice(OPTION_TRACER, value, "detached", "parent", error);
+	if (which < 0)
+		return -1;
+	options->tracer = which ? TRACER_FORM_PARENT : TRACER_FORM_DETACHED;
+	return 0;
+}
+
+static int set_max_files(struct options *options, const char *value, struct buf *error)
+{
+	long count;
+	if (number_parse(value, 0, LONG_MAX, &count) < 0) {
+		buf_add_str(error, "--max-files ");
+		add_quoted(error, value);
+		buf_add_str(error,
+			    " is not a number of files: give one from 1 up, or 0 for no limit");
+		return -1;
+	}
+	options->max_files = (unsigned long)count;
+	return 0;
+}
+
+/* Options that only say yes, and where. */
+static const size_t flags[NOPTIONS] = {
+	[OPTION_NO_COMPRESS] = offsetof(struct options, no_compress),
+	[OPTION_NO_PLACEMENT] = offsetof(struct options, no_placement),
+	[OPTION_DEBUG] = offsetof(struct options, debug),
+	[OPTION_NO_SECCOMP] = offsetof(struct options, no_seccomp),
+	[OPTION_NO_SYSCALL_INFO] = offsetof(struct options, no_syscall_info),
+	[OPTION_NO_PROC_MEM] = offsetof(struct options, no_proc_mem),
+	[OPTION_NO_VM_READV] = offsetof(struct options, no_vm_readv),
+	[OPTION_NO_SETPTRACER] = offsetof(struct options, no_setptracer),
+};
+
+/* The last of -q and -v counts. */
+static int set_quiet(struct options *options, bool quiet)
+{
+	options->quiet = quiet;
+	options->verbose = quiet ? 0 : options->verbose + 1;
+	return OPTIONS_RUN;
+}
+
+/* @return an enum options_action (OPTIONS_RUN: go on), -1 with the sentence. */
+static int apply(struct options *options, enum option_id id, const char *value, bool *all,
+		 struct buf *error)
+{
+	switch (id) {
+	case OPTION_HELP:
+		return OPTIONS_HELP;
+	case OPTION_VERSION:
+		return OPTIONS_VERSION;
+	case OPTION_ATTACH:
+		return refuse_attach(error);
+	case OPTION_OUTPUT:
+		return set_output(options, value, error);
+	case OPTION_DATA_DIR:
+		return add_data_dirs(options, value, all, error);
+	case OPTION_TRACE:
+		return selection_apply(&options->selection, value, error);
+	case OPTION_EXCLUDE:
+		return add_excludes(options, value, error);
+	case OPTION_FORMAT:
+		return set_choice(id, value, "v1", "v2", &options->v2, error);
+	case OPTION_PATHS:
+		return set_choice(id, value, "absolute", "given", &options->paths_given, error);
+	case OPTION_NAMES:
+		return set_choice(id, value, "trace", "kernel", &options->names_kernel, error);
+	case OPTION_MAX_FILES:
+		return set_max_files(options, value, error);
+	case OPTION_TRACER:
+		return set_tracer(options, value, error);
+	case OPTION_QUIET:
+		return set_quiet(options, true);
+	case OPTION_VERBOSE:
+		return set_quiet(options, false);
+	default: /* a flag, or -f and -y, which are always so */
+		if (flags[id])
+			*((bool *)((char *)options + flags[id])) = true;
+		return OPTIONS_RUN;
+	}
+}
+
+/* Makes getopt_long's tables. `letters` takes two bytes an option, and four. */
+static void make_tables(struct option *names, char *letters)
+{
+	/* Stop at the first word that is no option; tell a missing argument from an unknown option. */
+	*letters++ = '+';
+	*letters++ = ':';
+	for (size_t i = 0; i < NOPTIONS; i++) {
+		const struct option_row *row = &rows[i];
+		if (row->name) {
+			*names++ = (struct option){
+				.name = row->name,
+				.has_arg = row->argument ? required_argument : no_argument,
+				.val = LONG_VALUE(i),
+			};
+		}
+		if (row->letter) {
+			*letters++ = row->letter;
+			if (row->argument)
+				*letters++ = ':';
+		}
+	}
+	*names = (struct option){0};
+	*letters = '\0';
+}
+
+static int parse_words(struct options *options, int argc, char **argv, bool *all, struct buf *error)
+{
+	struct option names[NOPTIONS + 1];
+	char letters[2 * NOPTIONS + 4];
+	int before = 0;
+
+	make_tables(names, letters);
+	opterr = 0;
+	optind = 0; /* GNU: start anew */
+	for (;;) {
+		int at = optind > 0 ? optind : 1;
+		if (at != before && at < argc && is_one_dash_name(argv[at])) {
+			add_quoted(error, argv[at]);
+			buf_addf(error, ": long options have two dashes: -%s", argv[at]);
+			return -1;
+		}
+		before = at;
+		int value = getopt_long(argc, argv, letters, names, NULL);
+		if (value < 0)
+			return OPTIONS_RUN;
+		const struct option_row *row = row_of(value);
+		if (value == '?' || value == ':' || !row)
+			return refuse(value, argv[at], error);
+		int action = apply(options, (enum option_id)(row - rows), optarg, all, error);
+		if (action != OPTIONS_RUN)
+			return action;
+	}
+}
+
+int options_parse(struct options *options, int argc, char **argv, struct buf *error)
+{
+	bool all = false;
+
+	*options = (struct options){0};
+	selection_default(&options->selection);
+	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
+	if (action != OPTIONS_RUN)
+		return action;
+	if (all)
+		strings_free(&options->data_dirs);
+	options->argc = argc > 0 ? argc - optind : 0;
+	options->argv = argc > 0 ? argv + optind : argv;
+	if (options->argc == 0) {
+		buf_add_str(error,
+			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
+		return -1;
+	}
+	return finish_output(options, error) < 0 ? -1 : OPTIONS_RUN;
+}
+
+bool options_excludes(const struct options *options, const char *comm)
+{
+	for (size_t i = 0; i < options->exclude.count; i++) {
+		if (strncmp(options->exclude.items[i], comm, COMM_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+void options_free(struct options *options)
+{
+	free(options->output);
+	free(options->output_absolute);
+	strings_free(&options->data_dirs);
+	strings_free(&options->exclude);
+	strings_free(&options->warnings);
+	*options = (struct options){0};
+}

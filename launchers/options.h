@@ -1,0 +1,79 @@
+/* The command line of dftrace-run. What options there are stands in options.def. */
+#ifndef LAUNCHERS_OPTIONS_H
+#define LAUNCHERS_OPTIONS_H
+
+#include "base/buf.h"
+#include "tracer/select.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define OPTIONS_USAGE "dftrace-run [options] [--] program [args]"
+
+enum tracer_form {
+	TRACER_FORM_AUTO, /* detached where it works, else parent */
+	TRACER_FORM_DETACHED,
+	TRACER_FORM_PARENT,
+};
+
+struct strings {
+	char **items;
+	size_t count;
+};
+
+struct options {
+	char *output; /* prefix of the traces as given, without .pfw or .pfw.gz; for messages */
+	char *output_absolute; /* the same, absolute; symbolic links and `..` are left as they are */
+	struct strings data_dirs; /* absolute and normalised; none: everything is recorded */
+	struct strings exclude;   /* see options_excludes */
+	struct selection selection;
+
+	bool v2;           /* --format v2 */
+	bool paths_given;  /* --paths given */
+	bool names_kernel; /* --names kernel */
+	bool no_compress;
+	unsigned long max_files; /* 0: no limit */
+	enum tracer_form tracer;
+	bool no_placement;
+
+	bool quiet;
+	unsigned verbose; /* how many -v */
+	bool debug;
+
+	/* Steps of the fallback ladder, forced for tests. */
+	bool no_seccomp;
+	bool no_syscall_info;
+	bool no_proc_mem;
+	bool no_vm_readv;
+	bool no_setptracer;
+
+	struct strings warnings; /* sentences for stderr that do not stop us */
+
+	int argc;    /* of the program */
+	char **argv; /* of the program: the end of options_parse's argv, NULL behind it; not owned */
+};
+
+enum options_action {
+	OPTIONS_RUN,
+	OPTIONS_HELP,
+	OPTIONS_VERSION,
+};
+
+/* Reads the command line. Options end at the first word that is not one, or at `--`.
+ * Not for several threads at a time: getopt_long keeps its state in globals.
+ * @return an enum options_action, or -1 with one sentence in `error` that says what is wrong and what
+ *         to do (no newline, no program name in front). Either way options_free has to be called. */
+int options_parse(struct options *options, int argc, char **argv, struct buf *error);
+
+/* @return whether programs of this name are not to be recorded. `comm` is the kernel's name of the
+ * process, which has 15 bytes at most. */
+bool options_excludes(const struct options *options, const char *comm);
+
+/* Prints what --help prints. */
+void options_help(FILE *out);
+
+/* Frees what options_parse allocated and clears the struct. */
+void options_free(struct options *options);
+
+#endif
