@@ -1,0 +1,229 @@
+/* Prints the manual page dftrace-run(1): the options and the classes of calls come from the tables
+ * that the program itself uses, the rest stands below. */
+#include "launchers/options.h"
+#include "version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum group_id {
+#define GROUP(id, title) GROUP_##id,
+#include "launchers/options.def"
+	NGROUPS,
+};
+
+static const char *const titles[NGROUPS] = {
+#define GROUP(id, title) [GROUP_##id] = (title),
+#include "launchers/options.def"
+};
+
+struct row {
+	const char *name;
+	char letter;
+	const char *argument;
+	enum group_id group;
+	bool shown;
+	const char *help;
+	const char *more;
+};
+
+static const struct row rows[] = {
+#define OPTION(id, name, letter, argument, group, shown, help, more)                               \
+	{name, letter, argument, GROUP_##group, shown, help, more},
+#include "launchers/options.def"
+};
+
+/* Prints text for roff: a hyphen stays a hyphen when copied from the page, and a line that begins
+ * with a control character is none. */
+static void print_text(const char *text)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", stdout);
+	for (; *text; text++) {
+		if (*text == '\\')
+			fputs("\\e", stdout);
+		else if (*text == '-')
+			fputs("\\-", stdout);
+		else
+			putchar(*text);
+	}
+}
+
+/* Help begins in lower case and has no full stop, as lists do. */
+static void print_sentence(const char *help)
+{
+	char first[2] = {help[0], '\0'};
+
+	if (first[0] >= 'a' && first[0] <= 'z')
+		first[0] = (char)(first[0] - 'a' + 'A');
+	print_text(first);
+	print_text(help + 1);
+	fputs(".\n", stdout);
+}
+
+static void print_option(const struct row *row)
+{
+	fputs(".TP\n", stdout);
+	if (row->letter) {
+		printf("\\fB\\-%c\\fR", row->letter);
+		if (row->argument) {
+			fputs(" \\fI", stdout);
+			print_text(row->argument);
+			fputs("\\fR", stdout);
+		}
+		fputs(", ", stdout);
+	}
+	fputs("\\fB\\-\\-", stdout);
+	print_text(row->name);
+	fputs("\\fR", stdout);
+	if (row->argument) {
+		fputs(" \\fI", stdout);
+		print_text(row->argument);
+		fputs("\\fR", stdout);
+	}
+	putchar('\n');
+	print_sentence(row->help);
+	if (row->more) {
+		print_text(row->more);
+		putchar('\n');
+	}
+}
+
+static void print_options(void)
+{
+	fputs(".SH OPTIONS\n"
+	      "Options end at the first word that is not one, or at \\fB\\-\\-\\fR. Long options "
+	      "may be "
+	      "abbreviated where that is not ambiguous.\n",
+	      stdout);
+	for (size_t group = 0; group < NGROUPS; group++) {
+		printf(".SS %s\n", titles[group]);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			if (rows[i].group == group && rows[i].shown)
+				print_option(&rows[i]);
+		}
+	}
+}
+
+static void print_classes(void)
+{
+	const char *name;
+	const char *what;
+	bool on;
+
+	fputs(".SH WHAT IS RECORDED\n"
+	      "System calls that concern files, descriptors and processes, with their arguments, "
+	      "results, "
+	      "errors and times, by every process and thread that the program starts. Option "
+	      "\\fB\\-e\\fR "
+	      "takes these classes:\n",
+	      stdout);
+	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++) {
+		fputs(".TP\n\\fB", stdout);
+		print_text(name);
+		fputs("\\fR\n", stdout);
+		print_text(what);
+		puts(on ? "; recorded by default" : "; not recorded by default");
+	}
+	fputs(".PP\n"
+	      "Calls on terminals, pipes, sockets and other anonymous files are left out by "
+	      "default and "
+	      "counted: the trace has a line \\fBskipped:\\fIwhat\\fR for each kind. "
+	      "\\fB\\-e +%ipc,+%network\\fR records them.\n"
+	      ".PP\n"
+	      "What could not be seen, such as requests on io_uring rings, is counted as well: the "
+	      "line "
+	      "at the end names it, and the trace has a line \\fBlost:\\fIwhat\\fR.\n",
+	      stdout);
+}
+
+static const char head[] =
+	".SH NAME\n"
+	"dftrace\\-run \\- run a program and write what it did as DFTracer traces\n"
+	".SH SYNOPSIS\n"
+	".B dftrace\\-run\n"
+	"[\\fIoptions\\fR] [\\fB\\-\\-\\fR] \\fIprogram\\fR [\\fIargs\\fR]\n"
+	".SH DESCRIPTION\n"
+	".B dftrace\\-run\n"
+	"starts \\fIprogram\\fR, watches it from outside with\n"
+	".BR ptrace (2)\n"
+	"and\n"
+	".BR seccomp (2),\n"
+	"and writes its file I/O, with the calls around it, in the format of DFTracer: a "
+	"compressed file "
+	"of one JSON object per line for each process. It needs no root, and nothing is loaded "
+	"into the "
+	"program or linked to it, so static programs work as well as others.\n"
+	".PP\n"
+	"The program keeps its process: it has the process id, the parent, the process group, the "
+	"session, the descriptors and the environment that it would have without "
+	"\\fBdftrace\\-run\\fR. "
+	"Its children and threads are traced from their first instruction on. Processes that "
+	"outlive "
+	"it stay traced in the background.\n"
+	".PP\n"
+	"At the end one line on standard error says how many events are in how many files, how "
+	"many "
+	"were lost, and where the files are.\n";
+
+static const char tail[] =
+	".SH EXIT STATUS\n"
+	"That of the program; where a signal ends the program, the same signal is what its parent "
+	"sees.\n"
+	".TP\n.B 125\n\\fBdftrace\\-run\\fR itself failed, wrong usage included\n"
+	".TP\n.B 126\nthe program was found and cannot be executed\n"
+	".TP\n.B 127\nthe program was not found\n"
+	".SH ENVIRONMENT\n"
+	"The program gets the environment unchanged.\n"
+	".SH FILES\n"
+	".TP\n.IB PREFIX \\- HASH \\-preload.pfw.gz\n"
+	"The trace of one process and program image. \\fIHASH\\fR is made of the program's name, "
+	"the "
+	"host's name and the process id. The file is readable by its owner only. It is a valid "
+	"gzip file "
+	"at any moment, at most a second behind the program, and stays so when the program or the "
+	"tracer is "
+	"killed; then only its last event, named \\fBend\\fR, is missing. A process that did "
+	"nothing but "
+	"load itself leaves no file.\n"
+	".SH NOTES\n"
+	"The program can tell that it is traced: /proc/self/status shows TracerPid, Seccomp and, "
+	"unless "
+	"it has CAP_SYS_ADMIN, NoNewPrivs. With NoNewPrivs, set-user-ID programs run without their "
+	"privileges. Under another tracer, such as\n.BR strace (1),\n\\fBdftrace\\-run\\fR refuses "
+	"to "
+	"start.\n"
+	".PP\n"
+	"When the tracer is killed, the kernel kills the traced programs, because calls that the "
+	"filter hands "
+	"to a missing tracer would fail.\n"
+	".PP\n"
+	"Add up bytes within one category of events only. Layers stand above each other: what a "
+	"library's "
+	"event moved, the system calls below it moved again.\n"
+	".PP\n"
+	"A trace holds command lines and paths. Treat it as you would treat the shell's history.\n"
+	".SH EXAMPLES\n"
+	".nf\n"
+	"dftrace\\-run \\-o out/sim \\-\\- ./sim input.nml\n"
+	"dftrace\\-run \\-d /scratch/me \\-e '!%meta' \\-\\- ./sim input.nml\n"
+	"dftrace\\-run \\-e open,close,read,write \\-\\- make\n"
+	"zcat out/sim\\-*.pfw.gz | grep '^{' | jq \\-r 'select(.name == \"open\") | .args.fhash'\n"
+	".fi\n"
+	".SH SEE ALSO\n"
+	".BR strace (1),\n.BR zcat (1),\n.BR jq (1),\n.BR ptrace (2),\n.BR seccomp (2)\n"
+	".PP\nDFTracer and its readers: https://dftracer.readthedocs.io\n";
+
+int main(void)
+{
+	printf(".TH DFTRACE\\-RUN 1 \"\" \"dftrace %s\" \"User Commands\"\n", DFTRACE_VERSION);
+	fputs(head, stdout);
+	print_options();
+	print_classes();
+	fputs(tail, stdout);
+	if (fflush(stdout) || ferror(stdout)) {
+		perror("man-page: standard output");
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
