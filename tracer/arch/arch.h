@@ -1,0 +1,74 @@
+/* What depends on the CPU: registers, numbers and instructions. One folder per architecture. */
+#ifndef TRACER_ARCH_ARCH_H
+#define TRACER_ARCH_ARCH_H
+
+#include "tracer/arch/x86_64/numbers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <linux/audit.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* All system call numbers that the table may name are below. */
+#define ARCH_SYSCALL_LIMIT 512
+
+/* The AUDIT_ARCH_* of the calls that are decoded. */
+#define ARCH_AUDIT AUDIT_ARCH_X86_64
+
+/* The breakpoint instruction, and how far behind its address the program stands when it hit. */
+#define ARCH_BREAKPOINT     0xcc
+#define ARCH_BREAKPOINT_LEN 1
+
+enum arch_op { ARCH_OP_NONE, ARCH_OP_ENTRY, ARCH_OP_EXIT };
+
+/* A system call stop, as the kernel tells it. */
+struct arch_stop {
+	enum arch_op op;
+	bool foreign; /* a call of another architecture (i386, x32): nr and args mean nothing here */
+	uint64_t ip;  /* behind the system call instruction */
+	uint64_t sp;
+	uint64_t nr; /* entry only */
+	uint64_t args[6];
+	int64_t ret; /* exit only; -errno on failure */
+};
+
+/* Reads a stopped task's system call stop. With `use_info` by PTRACE_GET_SYSCALL_INFO (Linux 5.3),
+ * else from the registers, where `expect` says which of the two stops it is.
+ * @return 0, or -1 with errno (ESRCH: the task has died). */
+int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop);
+
+struct arch_regs {
+	struct user_regs_struct raw;
+};
+
+int arch_regs_get(pid_t tid, struct arch_regs *regs);
+int arch_regs_set(pid_t tid, const struct arch_regs *regs);
+
+uint64_t arch_regs_ip(const struct arch_regs *regs);
+uint64_t arch_regs_sp(const struct arch_regs *regs);
+void arch_regs_set_ip(struct arch_regs *regs, uint64_t ip);
+
+/* Makes the registers those of a task about to execute the system call instruction at `ip`. */
+void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const uint64_t args[6]);
+
+/* @return the result register. */
+int64_t arch_regs_result(const struct arch_regs *regs);
+
+/* Changes one argument of the call at whose entry the task stands. @return 0, or -1 with errno. */
+int arch_set_arg(pid_t tid, unsigned n, uint64_t value);
+
+/* @return where a system call instruction lies in `code`, -1: nowhere. */
+long arch_find_syscall(const unsigned char *code, size_t len);
+
+/* What a signal frame says of the point that the handler interrupted; `sp` is the stack pointer at
+ * the entry of rt_sigreturn, and the frame begins there. */
+struct arch_sigframe {
+	uint64_t ip;
+	int64_t result;
+};
+#define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */
+void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame);
+
+#endif

@@ -1,0 +1,147 @@
+#include "tracer/arch/arch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+/* x32 calls come with the arch of x86-64 and this bit in the number. */
+#define X32_BIT 0x40000000U
+#define CS_USER64 0x33
+
+static int read_info(pid_t tid, struct arch_stop *stop)
+{
+	struct __ptrace_syscall_info info;
+
+	/* The request returns the size of what it knows; reading fewer bytes than it has is fine. */
+	long len = ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info);
+	if (len < 0)
+		return -1;
+	stop->ip = info.instruction_pointer;
+	stop->sp = info.stack_pointer;
+	stop->foreign = info.arch != ARCH_AUDIT;
+	switch (info.op) {
+	case PTRACE_SYSCALL_INFO_ENTRY:
+	case PTRACE_SYSCALL_INFO_SECCOMP:
+		stop->op = ARCH_OP_ENTRY;
+		/* Both forms begin with the number and the arguments. */
+		stop->nr = info.entry.nr;
+		memcpy(stop->args, info.entry.args, sizeof(stop->args));
+		break;
+	case PTRACE_SYSCALL_INFO_EXIT:
+		stop->op = ARCH_OP_EXIT;
+		stop->ret = info.exit.rval;
+		break;
+	default:
+		stop->op = ARCH_OP_NONE;
+	}
+	return 0;
+}
+
+int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop)
+{
+	*stop = (struct arch_stop){0};
+	if (use_info) {
+		if (read_info(tid, stop) < 0)
+			return -1;
+	} else {
+		struct arch_regs regs;
+		if (arch_regs_get(tid, &regs) < 0)
+			return -1;
+		const struct user_regs_struct *r = &regs.raw;
+		stop->op = expect;
+		stop->foreign = r->cs != CS_USER64;
+		stop->ip = r->rip;
+		stop->sp = r->rsp;
+		stop->nr = r->orig_rax;
+		stop->args[0] = r->rdi;
+		stop->args[1] = r->rsi;
+		stop->args[2] = r->rdx;
+		stop->args[3] = r->r10;
+		stop->args[4] = r->r8;
+		stop->args[5] = r->r9;
+		stop->ret = (int64_t)r->rax;
+	}
+	if (stop->op == ARCH_OP_ENTRY && (stop->nr & X32_BIT) && stop->nr != (uint64_t)-1)
+		stop->foreign = true;
+	return 0;
+}
+
+int arch_regs_get(pid_t tid, struct arch_regs *regs)
+{
+	struct iovec iov = {&regs->raw, sizeof(regs->raw)};
+	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -1 : 0;
+}
+
+int arch_regs_set(pid_t tid, const struct arch_regs *regs)
+{
+	struct iovec iov = {(void *)&regs->raw, sizeof(regs->raw)};
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -1 : 0;
+}
+
+uint64_t arch_regs_ip(const struct arch_regs *regs)
+{
+	return regs->raw.rip;
+}
+
+uint64_t arch_regs_sp(const struct arch_regs *regs)
+{
+	return regs->raw.rsp;
+}
+
+void arch_regs_set_ip(struct arch_regs *regs, uint64_t ip)
+{
+	regs->raw.rip = ip;
+}
+
+void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const uint64_t args[6])
+{
+	struct user_regs_struct *r = &regs->raw;
+
+	r->rip = ip;
+	r->rax = nr;
+	/* Not inside a system call: the kernel must not restart anything on the way out. */
+	r->orig_rax = (unsigned long long)-1;
+	r->rdi = args[0];
+	r->rsi = args[1];
+	r->rdx = args[2];
+	r->r10 = args[3];
+	r->r8 = args[4];
+	r->r9 = args[5];
+}
+
+int64_t arch_regs_result(const struct arch_regs *regs)
+{
+	return (int64_t)regs->raw.rax;
+}
+
+int arch_set_arg(pid_t tid, unsigned n, uint64_t value)
+{
+	static const size_t offsets[] = {
+		offsetof(struct user_regs_struct, rdi), offsetof(struct user_regs_struct, rsi),
+		offsetof(struct user_regs_struct, rdx), offsetof(struct user_regs_struct, r10),
+		offsetof(struct user_regs_struct, r8),  offsetof(struct user_regs_struct, r9),
+	};
+	return ptrace(PTRACE_POKEUSER, tid, offsets[n], value) < 0 ? -1 : 0;
+}
+
+long arch_find_syscall(const unsigned char *code, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i++) {
+		if (code[i] == 0x0f && code[i + 1] == 0x05)
+			return (long)i;
+	}
+	return -1;
+}
+
+/* struct ucontext of the kernel: uc_flags, uc_link, uc_stack (40 bytes), then sigcontext: r8 … r15,
+ * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
+void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame)
+{
+	const size_t context = 40;
+	memcpy(&frame->result, bytes + context + 13 * 8, 8);
+	memcpy(&frame->ip, bytes + context + 16 * 8, 8);
+}

@@ -1,0 +1,137 @@
+#include "tracer/select.h"
+
+#include "tracer/syscalls.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct class_info {
+	const char *name;
+	const char *what;
+	bool on;
+};
+
+static const struct class_info classes[CLASS_COUNT] = {
+	[CLASS_DATA] = {"%data", "moving bytes", true},
+	[CLASS_DESC] = {"%desc", "opening, closing and positioning descriptors, mapping files", true},
+	[CLASS_META] = {"%meta", "asking and changing what a file system knows of a file", true},
+	[CLASS_PROCESS] = {"%process", "processes, pipes and signals sent", true},
+	[CLASS_MEMORY] = {"%memory", "memory without a file", false},
+	[CLASS_NETWORK] = {"%network", "sockets, and read and write on them", false},
+	[CLASS_IOCTL] = {"%ioctl", "device control", false},
+	[CLASS_SYNC] = {"%sync", "waiting for other threads", false},
+	[CLASS_TIME] = {"%time", "sleeping", false},
+	[CLASS_IPC] = {"%ipc",
+		       "read and write on terminals, pipes, /dev/null and other anonymous files", false},
+};
+
+bool selection_class(unsigned index, const char **name, const char **what, bool *on)
+{
+	/* CLASS_STATE has no name: its calls are never recorded. */
+	if (index >= CLASS_STATE)
+		index++;
+	if (index >= CLASS_COUNT)
+		return false;
+	*name = classes[index].name;
+	*what = classes[index].what;
+	*on = classes[index].on;
+	return true;
+}
+
+void selection_default(struct selection *selection)
+{
+	*selection = (struct selection){0};
+	for (size_t i = 0; i < syscall_row_count; i++)
+		selection->rows[i] = classes[syscall_rows[i].class].on;
+}
+
+static bool row_matches(const struct syscall_row *row, const char *item)
+{
+	if (!row->written)
+		return false;
+	if (strcmp(item, "posix") == 0)
+		return classes[row->class].on;
+	if (item[0] == '%')
+		return strcmp(item, classes[row->class].name) == 0;
+	const char *names[] = {row->written, row->kernel, row->fd_name, row->nofollow_name,
+			       row->rmdir_name};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (names[i] && strcmp(item, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* @return whether the item is known. */
+static bool set(struct selection *selection, const char *item, bool value)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < syscall_row_count; i++) {
+		if (row_matches(&syscall_rows[i], item)) {
+			selection->rows[i] = value;
+			known = true;
+		}
+	}
+	if (strcmp(item, classes[CLASS_IPC].name) == 0) {
+		selection->ipc = value;
+		known = true;
+	}
+	if (strcmp(item, classes[CLASS_NETWORK].name) == 0)
+		selection->network = value;
+	return known;
+}
+
+static void explain(struct buf *error, const char *item)
+{
+	const char *name;
+	const char *what;
+	bool on;
+
+	buf_addf(error, "-e: nothing is called '%s': give posix, a class (", item);
+	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++)
+		buf_addf(error, "%s%s", i ? " " : "", name);
+	buf_add_str(error, ") or a call such as openat; +ITEM adds, !ITEM removes");
+}
+
+static int apply_item(struct selection *selection, const char *item, struct buf *error)
+{
+	bool add = item[0] == '+';
+	bool remove = item[0] == '!';
+
+	if (add || remove) {
+		item++;
+	} else if (!selection->replaced) {
+		memset(selection->rows, 0, sizeof(selection->rows));
+		selection->ipc = false;
+		selection->network = false;
+		selection->replaced = true;
+	}
+	if (!set(selection, item, !remove)) {
+		explain(error, item);
+		errno = EINVAL;
+		return -1;
+	}
+	return 0;
+}
+
+int selection_apply(struct selection *selection, const char *items, struct buf *error)
+{
+	char item[64];
+
+	if (strncmp(items, "trace=", 6) == 0)
+		items += 6;
+	for (const char *p = items;;) {
+		size_t len = strcspn(p, ",");
+		if (len >= sizeof(item))
+			len = sizeof(item) - 1;
+		memcpy(item, p, len);
+		item[len] = '\0';
+		if (apply_item(selection, item, error) < 0)
+			return -1;
+		p += strcspn(p, ",");
+		if (!*p)
+			return 0;
+		p++;
+	}
+}
