@@ -1,0 +1,73 @@
+"""Builds what the cases need and gives them a runner each."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from lib.run import BUILD, EXTRA, PATIENCE, ROOT, TRACER, Runner  # noqa: E402
+
+PARENT = ["--tracer", "parent"]
+
+
+def pytest_configure(config):
+	config.addinivalue_line("markers", "full: long; only in make test-full")
+	config.addinivalue_line("markers", "own_form: says itself how the tracer runs")
+
+
+def pytest_addoption(parser):
+	parser.addoption("--full", action="store_true", help="run the long cases as well")
+
+
+def pytest_collection_modifyitems(config, items):
+	if not config.getoption("--full"):
+		skip = [item for item in items if item.get_closest_marker("full")]
+		config.hook.pytest_deselected(items=skip)
+		items[:] = [item for item in items if item not in skip]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+	"""`make` decides what is old. The runner that has just built everything says so."""
+	if not os.environ.get("DFTRACE_BUILT"):
+		subprocess.run(["make", "-s", "-C", ROOT, f"B={BUILD}", "all", "programs"], check=True)
+	assert os.access(TRACER, os.X_OK), TRACER
+
+
+@pytest.fixture
+def base(request):
+	"""A short directory of the case's own; the paths of some cases must be of a known length."""
+	name = re.sub(r"\W+", "-", request.node.name)[:40]
+	path = os.path.join(BUILD, "run", f"{os.getpid()}-{name}")
+	shutil.rmtree(path, ignore_errors=True)
+	os.makedirs(path)
+	return path
+
+
+@pytest.fixture
+def runner(base):
+	runner = Runner(base)
+	yield runner
+	runner.close()
+
+
+@pytest.fixture(params=["detached", "parent"])
+def both(request, base):
+	"""A runner for each of the tracer's two forms."""
+	runner = Runner(base, ["--tracer", request.param])
+	runner.form = request.param
+	yield runner
+	runner.close()
+
+
+def has_option(name):
+	return name in EXTRA
+
+
+def pytest_report_header():
+	return f"dftrace-run: {TRACER} {' '.join(EXTRA)} patience {PATIENCE:g}"
