@@ -31,7 +31,7 @@ main_object := $(B)/obj/launchers/main.o
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,$(wildcard tests/programs/*.c))
 
-.PHONY: all setup demo test test-full unit programs examples lint format bench install uninstall clean
+.PHONY: all setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
 all: $(B)/dftrace-run $(B)/dftrace-run.1
 
@@ -76,6 +76,29 @@ unit: $(unit_tests)
 programs: $(programs)
 
 -include $(lib_objects:.o=.d) $(main_object:.o=.d) $(unit_tests:=.d)
+
+setup:
+	$(Q)tools/setup
+
+$(B)/examples/fortran_io.%: examples/fortran-static/fortran_io.f90 examples/fortran-static/Makefile
+	$(call say,FC,$@)
+	$(Q)tools/setup demo
+	$(Q)$(MAKE) -s -C examples/fortran-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie)
+
+# The libraries have to be there before the makefile asks pkg-config for them, hence the second make.
+demo:
+	$(Q)tools/setup build demo
+	$(Q)$(MAKE) --no-print-directory all $(B)/examples/fortran_io.static
+	$(Q)tools/demo $(B)
+
+lint:
+	$(Q)tools/setup build lint test
+	$(Q)$(MAKE) --no-print-directory lint-code
+
+lint-code: $(B)/version.h
+	$(Q)tools/lint -std=gnu17 -D_GNU_SOURCE $(warnings:-Werror=) -I. -I$(B) $(pkg_cflags)
 
 install: all
 	install -D -m 755 $(B)/dftrace-run $(DESTDIR)$(PREFIX)/bin/dftrace-run

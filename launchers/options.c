@@ -322,14 +322,14 @@ static int finish_output(struct options *options, struct buf *error)
 	}
 	buf_add_str(&path, options->output);
 	if (path.len && path.data[path.len - 1] == '/') {
+		char *longer;
 		buf_add_str(&path, DEFAULT_OUTPUT);
-		char *longer =
-			realloc(options->output, strlen(options->output) + sizeof(DEFAULT_OUTPUT));
-		if (!longer) {
+		if (asprintf(&longer, "%s" DEFAULT_OUTPUT, options->output) < 0) {
 			buf_free(&path);
 			return no_memory(error);
 		}
-		options->output = strcat(longer, DEFAULT_OUTPUT);
+		free(options->output);
+		options->output = longer;
 	}
 	const char *text = buf_str(&path);
 	options->output_absolute = text ? strdup(text) : NULL;

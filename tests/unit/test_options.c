@@ -430,7 +430,8 @@ static void test_help(void **state)
 	for (; selection_class(classes, &name, &what, &on); classes++)
 		assert_non_null(strstr(text, name));
 	assert_true(classes > 0);
-	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+	char *rest = text;
+	for (char *line; (line = strsep(&rest, "\n"));)
 		assert_true(strlen(line) <= 80);
 	free(text);
 }
