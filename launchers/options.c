@@ -485,6 +485,18 @@ static int set_quiet(struct options *options, bool quiet)
 	return OPTIONS_RUN;
 }
 
+/* The selection repeats what it does not know as it is. */
+static int set_selection(struct options *options, const char *value, struct buf *error)
+{
+	if (selection_apply(&options->selection, value, error) == 0)
+		return OPTIONS_RUN;
+	for (size_t i = 0; i < error->len; i++) {
+		if ((unsigned char)error->data[i] < ' ')
+			error->data[i] = '?';
+	}
+	return -1;
+}
+
 /* @return an enum options_action (OPTIONS_RUN: go on), -1 with the sentence. */
 static int apply(struct options *options, enum option_id id, const char *value, bool *all,
 		 struct buf *error)
@@ -501,7 +513,7 @@ static int apply(struct options *options, enum option_id id, const char *value, 
 	case OPTION_DATA_DIR:
 		return add_data_dirs(options, value, all, error);
 	case OPTION_TRACE:
-		return selection_apply(&options->selection, value, error);
+		return set_selection(options, value, error);
 	case OPTION_EXCLUDE:
 		return add_excludes(options, value, error);
 	case OPTION_FORMAT:

@@ -277,6 +277,7 @@ static void test_selection(void **state)
 	assert_memory_equal(&once, &p->options.selection, sizeof(once));
 	drop(p);
 	refused("-e no_such_call x", "no_such_call");
+	refused("-e no_such\ncall x", "no_such?call");
 }
 
 static void test_exclude(void **state)
