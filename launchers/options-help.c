@@ -1,36 +1,11 @@
 /* --help, from the table of options and the table of classes. */
+#include "launchers/options-table.h"
 #include "launchers/options.h"
 
 #include <string.h>
 
 #define COLUMN 30
 #define WIDTH  80
-
-enum group_id {
-#define GROUP(id, title) GROUP_##id,
-#include "launchers/options.def"
-	NGROUPS,
-};
-
-static const char *const titles[NGROUPS] = {
-#define GROUP(id, title) [GROUP_##id] = (title),
-#include "launchers/options.def"
-};
-
-struct help_row {
-	const char *name; /* NULL: only a letter */
-	char letter;      /* 0: only a name */
-	const char *argument;
-	enum group_id group;
-	bool shown;
-	const char *help;
-};
-
-static const struct help_row rows[] = {
-#define OPTION(id, name, letter, argument, group, shown, help, more)                               \
-	{name, letter, argument, GROUP_##group, shown, help},
-#include "launchers/options.def"
-};
 
 /* Prints words from `column` on, where the cursor stands at `at`, within the help's width. */
 static void print_wrapped(FILE *out, int at, int column, const char *text)
@@ -56,7 +31,7 @@ static void print_wrapped(FILE *out, int at, int column, const char *text)
 	fputc('\n', out);
 }
 
-static void print_option(FILE *out, const struct help_row *row)
+static void print_option(FILE *out, const struct option_row *row)
 {
 	int at = row->letter ? fprintf(out, "  -%c, ", row->letter) : fprintf(out, "      ");
 	at += fprintf(out, "--%s", row->name);
@@ -74,11 +49,11 @@ void options_help(FILE *out)
 	fputs("usage: " OPTIONS_USAGE "\n\n"
 	      "Runs a program and writes what it did as DFTracer traces, one file per process.\n",
 	      out);
-	for (size_t group = 0; group < NGROUPS; group++) {
-		fprintf(out, "\n%s:\n", titles[group]);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			if (rows[i].group == group && rows[i].shown)
-				print_option(out, &rows[i]);
+	for (size_t group = 0; group < GROUP_COUNT; group++) {
+		fprintf(out, "\n%s:\n", option_groups[group]);
+		for (size_t i = 0; i < OPTION_COUNT; i++) {
+			if (option_rows[i].group == group && option_rows[i].shown)
+				print_option(out, &option_rows[i]);
 		}
 	}
 	fputs("\nClasses for -e (*: recorded by default):\n", out);

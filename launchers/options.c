@@ -2,8 +2,8 @@
 
 #include "base/number.h"
 #include "base/path.h"
+#include "launchers/options-table.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -18,50 +18,6 @@
 #define COMM_BYTES     15
 #define HELP_COLUMN    30
 #define HELP_WIDTH     100
-
-enum option_id {
-#define OPTION(id, name, letter, argument, group, shown, help, more) OPTION_##id,
-#include "launchers/options.def"
-	NOPTIONS,
-};
-
-struct option_row {
-	const char *name; /* NULL: only a letter */
-	char letter;      /* 0: only a name */
-	const char *argument;
-	bool shown;
-};
-
-static const struct option_row rows[NOPTIONS] = {
-#define OPTION(id, name, letter, argument, group, shown, help, more)                               \
-	[OPTION_##id] = {name, letter, argument, shown},
-#include "launchers/options.def"
-};
-
-/* getopt_long's value of a long option: beyond every letter. */
-#define LONG_VALUE(id) (UCHAR_MAX + 1 + (int)(id))
-
-/* Quotes what a person typed, so that an error stays one line whatever is in it. */
-static void add_quoted(struct buf *out, const char *text)
-{
-	buf_add_char(out, '\'');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		if (c < ' ' || c == 0x7f)
-			buf_addf(out, "\\x%02x", c);
-		else
-			buf_add_char(out, *text);
-	}
-	buf_add_char(out, '\'');
-}
-
-static void add_option(struct buf *out, const struct option_row *row)
-{
-	if (row->name)
-		buf_addf(out, "--%s", row->name);
-	else
-		buf_addf(out, "-%c", row->letter);
-}
 
 static int no_memory(struct buf *error)
 {
@@ -93,164 +49,14 @@ static void strings_free(struct strings *strings)
 	*strings = (struct strings){0};
 }
 
-/* The number of single-character changes between two words: insert, remove, replace. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[64];
-	size_t len = strlen(b);
-
-	if (len >= sizeof(row) / sizeof(row[0]))
-		return UINT_MAX;
-	for (size_t j = 0; j <= len; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; *a; a++, i++) {
-		unsigned diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= len; j++) {
-			unsigned best = diagonal + (*a != b[j - 1]);
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[len];
-}
-
-/* @return the option that was probably meant by `--name`, NULL when none is near. A wrong letter or
- * two are near, and so is a name with something missing or added at either end. */
-static const struct option_row *nearest(const char *name)
-{
-	const struct option_row *found = NULL;
-	unsigned best = UINT_MAX;
-
-	for (size_t i = 0; i < NOPTIONS; i++) {
-		const struct option_row *row = &rows[i];
-		if (!row->name || !row->shown)
-			continue;
-		unsigned d = distance(name, row->name);
-		bool contained =
-			strlen(name) > 2 && (strstr(row->name, name) || strstr(name, row->name));
-		if (d < best && (contained || d <= 2)) {
-			best = d;
-			found = row;
-		}
-	}
-	return found;
-}
-
-/* Lists the options that begin with `len` bytes of `name`; hidden ones when there are no others.
- * @return whether there were any. */
-static bool add_candidates(struct buf *out, const char *name, size_t len)
-{
-	bool any = false;
-
-	for (int shown = 1; shown >= 0 && !any && len > 0; shown--) {
-		for (size_t i = 0; i < NOPTIONS; i++) {
-			if (!rows[i].name || rows[i].shown != shown ||
-			    strncmp(rows[i].name, name, len) != 0)
-				continue;
-			buf_addf(out, "%s--%s", any ? ", " : "", rows[i].name);
-			any = true;
-		}
-	}
-	return any;
-}
-
-/* getopt_long said no to `--name` or `--name=value`: several options begin so, or none does. */
-static int refuse_name(const char *word, struct buf *error)
-{
-	struct buf candidates = {0};
-	char *name = strndup(word + 2, strcspn(word + 2, "="));
-
-	if (!name)
-		return no_memory(error);
-	if (add_candidates(&candidates, name, strlen(name))) {
-		buf_add_str(error, "ambiguous option ");
-		add_quoted(error, word);
-		buf_add_str(error, ": could be ");
-		buf_add(error, candidates.data, candidates.len);
-	} else {
-		const struct option_row *near = nearest(name);
-		buf_add_str(error, "unknown option ");
-		add_quoted(error, word);
-		if (near)
-			buf_addf(error, ": did you mean --%s?", near->name);
-		else
-			buf_add_str(error, ": dftrace-run --help lists the options");
-	}
-	buf_free(&candidates);
-	free(name);
-	return -1;
-}
-
-static int refuse_letter(int letter, const char *word, struct buf *error)
-{
-	buf_add_str(error, "unknown option ");
-	if (isalnum(letter))
-		buf_addf(error, "-%c", letter);
-	else
-		add_quoted(error, word);
-	for (size_t i = 0; i < NOPTIONS; i++) {
-		if (rows[i].shown && rows[i].letter && isalpha(letter) &&
-		    tolower(rows[i].letter) == tolower(letter)) {
-			buf_addf(error, ": did you mean -%c (--%s)?", rows[i].letter, rows[i].name);
-			return -1;
-		}
-	}
-	buf_add_str(error, ": dftrace-run --help lists the options");
-	return -1;
-}
-
-static int refuse_attach(struct buf *error)
-{
-	buf_add_str(error,
-		    "-p is refused: programs can only be launched, because the filter that stops "
-		    "at system calls cannot be added to a running process; use " OPTIONS_USAGE);
-	return -1;
-}
-
-/* Finds the option behind getopt_long's value. @return NULL when there is none. */
-static const struct option_row *row_of(int value)
-{
-	for (size_t i = 0; i < NOPTIONS; i++) {
-		if (value == LONG_VALUE(i) || (value && value == rows[i].letter))
-			return &rows[i];
-	}
-	return NULL;
-}
-
-/* getopt_long answered `value` ('?' or ':') to `word`. */
-static int refuse(int value, const char *word, struct buf *error)
-{
-	const struct option_row *row = row_of(optopt);
-
-	if (row == &rows[OPTION_ATTACH])
-		return refuse_attach(error);
-	if (value == ':' && row) {
-		add_option(error, row);
-		buf_addf(error, " needs an argument: %s", row->argument);
-		return -1;
-	}
-	if (row) {
-		add_option(error, row);
-		buf_add_str(error, " takes no argument: ");
-		add_quoted(error, word);
-		return -1;
-	}
-	return optopt ? refuse_letter(optopt, word, error) : refuse_name(word, error);
-}
-
 /* `-output x` would be read as `-o utput` and a program x. @return whether `word` is such a slip. */
 static bool is_one_dash_name(const char *word)
 {
 	if (!word || word[0] != '-' || word[1] == '-')
 		return false;
-	for (size_t i = 0; i < NOPTIONS; i++) {
-		size_t len = rows[i].name ? strlen(rows[i].name) : 0;
-		if (len && strncmp(word + 1, rows[i].name, len) == 0 &&
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		size_t len = option_rows[i].name ? strlen(option_rows[i].name) : 0;
+		if (len && strncmp(word + 1, option_rows[i].name, len) == 0 &&
 		    (word[1 + len] == '\0' || word[1 + len] == '='))
 			return true;
 	}
@@ -295,7 +101,7 @@ static int set_output(struct options *options, const char *value, struct buf *er
 	if (!*output) {
 		free(output);
 		buf_add_str(error, "--output ");
-		add_quoted(error, value);
+		option_add_quoted(error, value);
 		buf_add_str(error, " leaves no name for the files: give a prefix such as out/run1");
 		return -1;
 	}
@@ -361,7 +167,7 @@ static int add_data_dir(struct options *options, const char *entry, size_t len, 
 		struct buf warning = {0};
 		int why = errno;
 		buf_add_str(&warning, "--data-dir: ");
-		add_quoted(&warning, text);
+		option_add_quoted(&warning, text);
 		buf_addf(&warning, ": %s; nothing is recorded there until it exists",
 			 strerror(why));
 		const char *sentence = buf_str(&warning);
@@ -405,7 +211,7 @@ static int add_excludes(struct options *options, const char *list, struct buf *e
 		size_t len = strcspn(at, ",");
 		if (len == 0) {
 			buf_add_str(error, "--exclude ");
-			add_quoted(error, list);
+			option_add_quoted(error, list);
 			buf_add_str(error, " has an empty name in it: give names as in bash,git");
 			return -1;
 		}
@@ -425,9 +231,9 @@ static int choice(enum option_id id, const char *value, const char *first, const
 		return 0;
 	if (strcmp(value, second) == 0)
 		return 1;
-	add_option(error, &rows[id]);
+	option_add_name(error, &option_rows[id]);
 	buf_add_char(error, ' ');
-	add_quoted(error, value);
+	option_add_quoted(error, value);
 	buf_addf(error, " is unknown: give %s or %s", first, second);
 	return -1;
 }
@@ -456,7 +262,7 @@ static int set_max_files(struct options *options, const char *value, struct buf 
 	long count;
 	if (number_parse(value, 0, LONG_MAX, &count) < 0) {
 		buf_add_str(error, "--max-files ");
-		add_quoted(error, value);
+		option_add_quoted(error, value);
 		buf_add_str(error,
 			    " is not a number of files: give one from 1 up, or 0 for no limit");
 		return -1;
@@ -466,7 +272,7 @@ static int set_max_files(struct options *options, const char *value, struct buf 
 }
 
 /* Options that only say yes, and where. */
-static const size_t flags[NOPTIONS] = {
+static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_COMPRESS] = offsetof(struct options, no_compress),
 	[OPTION_NO_PLACEMENT] = offsetof(struct options, no_placement),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
@@ -507,7 +313,7 @@ static int apply(struct options *options, enum option_id id, const char *value, 
 	case OPTION_VERSION:
 		return OPTIONS_VERSION;
 	case OPTION_ATTACH:
-		return refuse_attach(error);
+		return option_refuse_attach(error);
 	case OPTION_OUTPUT:
 		return set_output(options, value, error);
 	case OPTION_DATA_DIR:
@@ -543,13 +349,13 @@ static void make_tables(struct option *names, char *letters)
 	/* Stop at the first word that is no option; tell a missing argument from an unknown option. */
 	*letters++ = '+';
 	*letters++ = ':';
-	for (size_t i = 0; i < NOPTIONS; i++) {
-		const struct option_row *row = &rows[i];
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct option_row *row = &option_rows[i];
 		if (row->name) {
 			*names++ = (struct option){
 				.name = row->name,
 				.has_arg = row->argument ? required_argument : no_argument,
-				.val = LONG_VALUE(i),
+				.val = OPTION_LONG_VALUE(i),
 			};
 		}
 		if (row->letter) {
@@ -564,8 +370,8 @@ static void make_tables(struct option *names, char *letters)
 
 static int parse_words(struct options *options, int argc, char **argv, bool *all, struct buf *error)
 {
-	struct option names[NOPTIONS + 1];
-	char letters[2 * NOPTIONS + 4];
+	struct option names[OPTION_COUNT + 1];
+	char letters[2 * OPTION_COUNT + 4];
 	int before = 0;
 
 	make_tables(names, letters);
@@ -574,7 +380,7 @@ static int parse_words(struct options *options, int argc, char **argv, bool *all
 	for (;;) {
 		int at = optind > 0 ? optind : 1;
 		if (at != before && at < argc && is_one_dash_name(argv[at])) {
-			add_quoted(error, argv[at]);
+			option_add_quoted(error, argv[at]);
 			buf_addf(error, ": long options have two dashes: -%s", argv[at]);
 			return -1;
 		}
@@ -582,10 +388,11 @@ static int parse_words(struct options *options, int argc, char **argv, bool *all
 		int value = getopt_long(argc, argv, letters, names, NULL);
 		if (value < 0)
 			return OPTIONS_RUN;
-		const struct option_row *row = row_of(value);
+		const struct option_row *row = option_row(value);
 		if (value == '?' || value == ':' || !row)
-			return refuse(value, argv[at], error);
-		int action = apply(options, (enum option_id)(row - rows), optarg, all, error);
+			return option_refuse(value, argv[at], error);
+		int action =
+			apply(options, (enum option_id)(row - option_rows), optarg, all, error);
 		if (action != OPTIONS_RUN)
 			return action;
 	}

@@ -1,37 +1,11 @@
 /* Prints the manual page dftrace-run(1): the options and the classes of calls come from the tables
  * that the program itself uses, the rest stands below. */
+#include "launchers/options-table.h"
 #include "launchers/options.h"
 #include "version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum group_id {
-#define GROUP(id, title) GROUP_##id,
-#include "launchers/options.def"
-	NGROUPS,
-};
-
-static const char *const titles[NGROUPS] = {
-#define GROUP(id, title) [GROUP_##id] = (title),
-#include "launchers/options.def"
-};
-
-struct row {
-	const char *name;
-	char letter;
-	const char *argument;
-	enum group_id group;
-	bool shown;
-	const char *help;
-	const char *more;
-};
-
-static const struct row rows[] = {
-#define OPTION(id, name, letter, argument, group, shown, help, more)                               \
-	{name, letter, argument, GROUP_##group, shown, help, more},
-#include "launchers/options.def"
-};
 
 /* Prints text for roff: a hyphen stays a hyphen when copied from the page, and a line that begins
  * with a control character is none. */
@@ -61,7 +35,7 @@ static void print_sentence(const char *help)
 	fputs(".\n", stdout);
 }
 
-static void print_option(const struct row *row)
+static void print_option(const struct option_row *row)
 {
 	fputs(".TP\n", stdout);
 	if (row->letter) {
@@ -96,11 +70,11 @@ static void print_options(void)
 	      "may be "
 	      "abbreviated where that is not ambiguous.\n",
 	      stdout);
-	for (size_t group = 0; group < NGROUPS; group++) {
-		printf(".SS %s\n", titles[group]);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			if (rows[i].group == group && rows[i].shown)
-				print_option(&rows[i]);
+	for (size_t group = 0; group < GROUP_COUNT; group++) {
+		printf(".SS %s\n", option_groups[group]);
+		for (size_t i = 0; i < OPTION_COUNT; i++) {
+			if (option_rows[i].group == group && option_rows[i].shown)
+				print_option(&option_rows[i]);
 		}
 	}
 }
@@ -208,7 +182,8 @@ static const char tail[] =
 	"dftrace\\-run \\-o out/sim \\-\\- ./sim input.nml\n"
 	"dftrace\\-run \\-d /scratch/me \\-e \\(aq!%meta\\(aq \\-\\- ./sim input.nml\n"
 	"dftrace\\-run \\-e open,close,read,write \\-\\- make\n"
-	"zcat out/sim\\-*.pfw.gz | grep \\(aq^{\\(aq | jq \\-r \\(aqselect(.name == \"open\") | "
+	"zcat out/sim\\-*.pfw.gz | grep \\(aq\\(ha{\\(aq | jq \\-r \\(aqselect(.name == \"open\") "
+	"| "
 	".args.fhash\\(aq\n"
 	".fi\n"
 	".SH SEE ALSO\n"
