@@ -39,10 +39,10 @@ extern const char *const option_groups[GROUP_COUNT];
 const struct option_row *option_row(int value);
 
 /* Quotes what a person typed, so that an error stays one line whatever is in it. */
-void option_add_quoted(struct buf *error, const char *text);
+void option_add_quoted(struct buf *out, const char *text);
 
 /* Appends the option's name, or its letter if it has no name. */
-void option_add_name(struct buf *error, const struct option_row *row);
+void option_add_name(struct buf *out, const struct option_row *row);
 
 /* Says why getopt_long answered `value` ('?' or ':') to `word`. @return -1 */
 int option_refuse(int value, const char *word, struct buf *error);
