@@ -26,4 +26,7 @@ void name_unref(struct name *name);
  * DFTracer 1.0.9 and later). */
 uint64_t name_hash(struct name *name);
 
+/* The same of bytes that are no name. */
+uint64_t name_hash_text(const char *text, size_t len);
+
 #endif
