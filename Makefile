@@ -70,12 +70,26 @@ $(B)/tests/unit/%: tests/unit/%.c $(B)/libdftrace.a
 $(B)/tests/programs/%: tests/programs/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread $< -o $@
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread -MMD -MP $< -o $@
 
 unit: $(unit_tests)
 programs: $(programs)
 
--include $(lib_objects:.o=.d) $(main_object:.o=.d) $(unit_tests:=.d)
+-include $(lib_objects:.o=.d) $(main_object:.o=.d) $(unit_tests:=.d) $(programs:=.d)
+
+# TESTS="cases/test_x.py -k word" chooses. The libraries may have to be installed first, hence the second make.
+test:
+	$(Q)tools/setup build demo test
+	$(Q)tests/compat/install build/venv
+	$(Q)$(MAKE) --no-print-directory all unit programs examples
+	$(Q)$(PYTHON) tests/run.py $(B) $(TESTS)
+
+test-full:
+	$(Q)tools/setup build demo test
+	$(Q)tests/compat/install build/venv
+	$(Q)$(MAKE) --no-print-directory all unit programs examples
+	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples
+	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)
 
 setup:
 	$(Q)tools/setup

@@ -12,23 +12,22 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib.run import BUILD, EXTRA, PATIENCE, ROOT, TRACER, Runner  # noqa: E402
 
-PARENT = ["--tracer", "parent"]
-
-
 def pytest_configure(config):
 	config.addinivalue_line("markers", "full: long; only in make test-full")
-	config.addinivalue_line("markers", "own_form: says itself how the tracer runs")
 
 
 def pytest_addoption(parser):
 	parser.addoption("--full", action="store_true", help="run the long cases as well")
+	parser.addoption("--shard", default="0/1", help="N/M: every M-th case, from the N-th on")
 
 
 def pytest_collection_modifyitems(config, items):
-	if not config.getoption("--full"):
-		skip = [item for item in items if item.get_closest_marker("full")]
-		config.hook.pytest_deselected(items=skip)
-		items[:] = [item for item in items if item not in skip]
+	shard, shards = map(int, config.getoption("--shard").split("/"))
+	full = config.getoption("--full")
+	chosen = [item for item in items if full or not item.get_closest_marker("full")]
+	chosen = chosen[shard::shards]
+	config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+	items[:] = chosen
 
 
 @pytest.fixture(scope="session", autouse=True)

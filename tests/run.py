@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Runs the unit tests and the cases, and ends with one line: `N passed, N failed`.
+
+usage: tests/run.py BUILD [--full] [--sanitized=BUILD] [pytest arguments]
+
+--full adds the long cases, and the whole suite again for each rung of the fallback ladder and for a build with
+sanitizers.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Count:
+	"""What has come of the tests so far."""
+
+	def __init__(self):
+		self.passed = self.failed = self.skipped = 0
+
+	def add(self, passed, failed, skipped):
+		self.passed += passed
+		self.failed += failed
+		self.skipped += skipped
+
+	def line(self):
+		skipped = f", {self.skipped} skipped" if self.skipped else ""
+		return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def unit(build, count):
+	"""Runs each cmocka program; one that dies or says nothing is a failure."""
+	directory = os.path.join(build, "tests", "unit")
+	names = sorted(name for name in os.listdir(directory) if re.fullmatch(r"test_\w+", name)) \
+		if os.path.isdir(directory) else []
+	sources = sorted(name[:-2] for name in os.listdir(os.path.join(HERE, "unit"))
+			 if re.fullmatch(r"test_\w+\.c", name))
+	for name in sources:
+		if name not in names:
+			print(f"{name}: not built")
+			count.add(0, 1, 0)
+			continue
+		begin = time.monotonic()
+		try:
+			done = subprocess.run([os.path.join(directory, name)], check=False, timeout=600,
+					      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+			text, status = done.stdout.decode("utf-8", "replace"), done.returncode
+		except subprocess.TimeoutExpired as late:
+			text, status = (late.stdout or b"").decode("utf-8", "replace"), "time-out"
+		passed = len(re.findall(r"^\[ +OK +\]", text, re.MULTILINE))
+		failed = len(re.findall(r"^\[ +(?:FAILED|ERROR) +\] \w+$", text, re.MULTILINE))
+		skipped = len(re.findall(r"^\[ +SKIPPED +\] \w+$", text, re.MULTILINE))
+		# Its list at the end names the failed ones again.
+		failed = (failed + 1) // 2 if re.search(r"\] +tests?: .*listed below", text) else failed
+		if status != 0 or passed + failed + skipped == 0:
+			failed = max(failed, 1)
+			print(text)
+			print(f"{name}: status {status}")
+		count.add(passed, failed, skipped)
+		print(f"{name}: {passed} passed, {failed} failed ({time.monotonic() - begin:.1f} s)", flush=True)
+
+
+def cases(build, count, arguments, options="", patience=1.0):
+	"""Runs pytest, in as many processes as there are CPUs to give."""
+	env = {**os.environ, "DFTRACE_BUILD": build, "DFTRACE_BUILT": "1", "DFTRACE_TEST_OPTIONS": options,
+	       "DFTRACE_TEST_PATIENCE": str(float(os.environ.get("DFTRACE_TEST_PATIENCE", "1")) * patience),
+	       "PYTHONDONTWRITEBYTECODE": "1"}
+	shards = max(1, min(int(os.environ.get("DFTRACE_TEST_JOBS", os.cpu_count() or 1)), 4))
+	running = []
+	for shard in range(shards):
+		report = os.path.join(build, f"tests-{shard}.xml")
+		if os.path.exists(report):
+			os.unlink(report)
+		output = open(os.path.join(build, f"tests-{shard}.log"), "w+b")  # noqa: SIM115
+		command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c",
+			   os.path.join(HERE, "pytest.ini"), "--rootdir", HERE, f"--junitxml={report}",
+			   f"--shard={shard}/{shards}", "-rfEs", "--durations=8", *arguments]
+		running.append((subprocess.Popen(command, env=env, cwd=HERE, stdout=output,
+						 stderr=subprocess.STDOUT), report, output))
+	for process, report, output in running:
+		status = process.wait()
+		output.seek(0)
+		sys.stdout.write(output.read().decode("utf-8", "replace"))
+		output.close()
+		sys.stdout.flush()
+		if not os.path.exists(report):
+			print(f"pytest ended with {status} and no report")
+			count.add(0, 1, 0)
+			continue
+		add_report(report, status, count)
+
+
+def add_report(report, status, count):
+	passed = failed = skipped = 0
+	for case in ElementTree.parse(report).iter("testcase"):
+		kinds = {child.tag for child in case}
+		if kinds & {"failure", "error"}:
+			failed += 1
+		elif "skipped" in kinds:
+			skipped += 1
+		else:
+			passed += 1
+	# 5: no case selected, as when one file is asked for and there are two shards.
+	if status not in (0, 1, 5) and failed == 0:
+		failed += 1
+	count.add(passed, failed, skipped)
+
+
+# Each rung of the fallback ladder carries the whole suite.
+RUNGS = ("--no-seccomp", "--no-syscall-info", "--no-proc-mem", "--no-proc-mem --no-vm-readv",
+	 "--no-placement", "--no-seccomp --no-syscall-info --no-proc-mem")
+
+
+def main():
+	build, arguments = os.path.abspath(sys.argv[1]), sys.argv[2:]
+	full = "--full" in arguments
+	sanitized = [word.partition("=")[2] for word in arguments if word.startswith("--sanitized=")]
+	plain = [word for word in arguments if word != "--full" and not word.startswith("--sanitized=")]
+	count, begin = Count(), time.monotonic()
+	if not plain:
+		unit(build, count)
+	cases(build, count, plain + ["--full"] * full)
+	for rung in RUNGS if full else ():
+		print(f"\nwith {rung}:", flush=True)
+		cases(build, count, plain, rung, 2.0)
+	for other in map(os.path.abspath, sanitized):
+		print(f"\nwith sanitizers, {other}:", flush=True)
+		if not plain:
+			unit(other, count)
+		cases(other, count, plain, "", 4.0)
+	print(f"{time.monotonic() - begin:.0f} s")
+	print(count.line())
+	return 1 if count.failed or not count.passed else 0
+
+
+if __name__ == "__main__":
+	sys.exit(main())
