@@ -13,7 +13,8 @@ struct class_info {
 
 static const struct class_info classes[CLASS_COUNT] = {
 	[CLASS_DATA] = {"%data", "moving bytes", true},
-	[CLASS_DESC] = {"%desc", "opening, closing and positioning descriptors, mapping files", true},
+	[CLASS_DESC] = {"%desc", "opening, closing and positioning descriptors, mapping files",
+			true},
 	[CLASS_META] = {"%meta", "asking and changing what a file system knows of a file", true},
 	[CLASS_PROCESS] = {"%process", "processes, pipes and signals sent", true},
 	[CLASS_MEMORY] = {"%memory", "memory without a file", false},
@@ -22,7 +23,8 @@ static const struct class_info classes[CLASS_COUNT] = {
 	[CLASS_SYNC] = {"%sync", "waiting for other threads", false},
 	[CLASS_TIME] = {"%time", "sleeping", false},
 	[CLASS_IPC] = {"%ipc",
-		       "read and write on terminals, pipes, /dev/null and other anonymous files", false},
+		       "read and write on terminals, pipes, /dev/null and other anonymous files",
+		       false},
 };
 
 bool selection_class(unsigned index, const char **name, const char **what, bool *on)
@@ -79,6 +81,8 @@ static bool set(struct selection *selection, const char *item, bool value)
 	}
 	if (strcmp(item, classes[CLASS_NETWORK].name) == 0)
 		selection->network = value;
+	if (strcmp(item, classes[CLASS_MEMORY].name) == 0)
+		selection->memory = value;
 	return known;
 }
 
@@ -105,6 +109,7 @@ static int apply_item(struct selection *selection, const char *item, struct buf 
 		memset(selection->rows, 0, sizeof(selection->rows));
 		selection->ipc = false;
 		selection->network = false;
+		selection->memory = false;
 		selection->replaced = true;
 	}
 	if (!set(selection, item, !remove)) {

@@ -5,26 +5,86 @@
 
 #include <assert.h>
 
-#define FIELDS(...)          {__VA_ARGS__}
-#define NOTHING              {0}
-#define FD(n, k)             {FIELD_FD, n, 0, k}
-#define OUT_FD(n, k)         {FIELD_OUT_FD, n, 0, k}
-#define DIRFD(n)             {FIELD_DIRFD, n, 0, NULL}
-#define PATH(n)              {FIELD_PATH, n, 0, NULL}
-#define NEW_PATH(n)          {FIELD_NEW_PATH, n, 0, NULL}
-#define TARGET(n)            {FIELD_TARGET, n, 0, NULL}
-#define INT(n, k)            {FIELD_INT, n, 0, k}
-#define LONG(n, k)           {FIELD_LONG, n, 0, k}
-#define U32(n, k)            {FIELD_U32, n, 0, k}
-#define U64(n, k)            {FIELD_U64, n, 0, k}
-#define ADDRESS(n, k)        {FIELD_U64, n, 0, k}
-#define NZ32(n, k)           {FIELD_NZ32, n, 0, k}
-#define MODE(n, k)           {FIELD_MODE, n, 0, k}
-#define IOVEC(n)             {FIELD_IOVEC, n, 0, NULL}
-#define OFFSET_AT(n, k)      {FIELD_OFFSET_AT, n, 0, k}
-#define TEXT(n, k)           {FIELD_TEXT, n, 0, k}
-#define IN(n, bytes)         {FIELD_IN, n, bytes, NULL}
-#define OUT(n, bytes)        {FIELD_OUT, n, bytes, NULL}
+#define FIELDS(...)                                                                                \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define NOTHING                                                                                    \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define FD(n, k)                                                                                   \
+	{                                                                                          \
+		FIELD_FD, n, 0, k                                                                  \
+	}
+#define OUT_FD(n, k)                                                                               \
+	{                                                                                          \
+		FIELD_OUT_FD, n, 0, k                                                              \
+	}
+#define DIRFD(n)                                                                                   \
+	{                                                                                          \
+		FIELD_DIRFD, n, 0, NULL                                                            \
+	}
+#define PATH(n)                                                                                    \
+	{                                                                                          \
+		FIELD_PATH, n, 0, NULL                                                             \
+	}
+#define NEW_PATH(n)                                                                                \
+	{                                                                                          \
+		FIELD_NEW_PATH, n, 0, NULL                                                         \
+	}
+#define TARGET(n)                                                                                  \
+	{                                                                                          \
+		FIELD_TARGET, n, 0, NULL                                                           \
+	}
+#define INT(n, k)                                                                                  \
+	{                                                                                          \
+		FIELD_INT, n, 0, k                                                                 \
+	}
+#define LONG(n, k)                                                                                 \
+	{                                                                                          \
+		FIELD_LONG, n, 0, k                                                                \
+	}
+#define U32(n, k)                                                                                  \
+	{                                                                                          \
+		FIELD_U32, n, 0, k                                                                 \
+	}
+#define U64(n, k)                                                                                  \
+	{                                                                                          \
+		FIELD_U64, n, 0, k                                                                 \
+	}
+#define ADDRESS(n, k)                                                                              \
+	{                                                                                          \
+		FIELD_U64, n, 0, k                                                                 \
+	}
+#define NZ32(n, k)                                                                                 \
+	{                                                                                          \
+		FIELD_NZ32, n, 0, k                                                                \
+	}
+#define MODE(n, k)                                                                                 \
+	{                                                                                          \
+		FIELD_MODE, n, 0, k                                                                \
+	}
+#define IOVEC(n)                                                                                   \
+	{                                                                                          \
+		FIELD_IOVEC, n, 0, NULL                                                            \
+	}
+#define OFFSET_AT(n, k)                                                                            \
+	{                                                                                          \
+		FIELD_OFFSET_AT, n, 0, k                                                           \
+	}
+#define TEXT(n, k)                                                                                 \
+	{                                                                                          \
+		FIELD_TEXT, n, 0, k                                                                \
+	}
+#define IN(n, bytes)                                                                               \
+	{                                                                                          \
+		FIELD_IN, n, bytes, NULL                                                           \
+	}
+#define OUT(n, bytes)                                                                              \
+	{                                                                                          \
+		FIELD_OUT, n, bytes, NULL                                                          \
+	}
 
 const struct syscall_row syscall_rows[] = {
 #define CALL(name, word, group, change, ...)                                                       \

@@ -21,6 +21,9 @@
 #define ARCH_BREAKPOINT     0xcc
 #define ARCH_BREAKPOINT_LEN 1
 
+/* Length of the system call instruction. */
+#define ARCH_SYSCALL_LEN 2
+
 enum arch_op { ARCH_OP_NONE, ARCH_OP_ENTRY, ARCH_OP_EXIT };
 
 /* A system call stop, as the kernel tells it. */
@@ -35,7 +38,7 @@ struct arch_stop {
 };
 
 /* Reads a stopped task's system call stop. With `use_info` by PTRACE_GET_SYSCALL_INFO (Linux 5.3),
- * else from the registers, where `expect` says which of the two stops it is.
+ * else from the registers, where `expect` says which of the two stops it is (NONE: to be guessed).
  * @return 0, or -1 with errno (ESRCH: the task has died). */
 int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop);
 

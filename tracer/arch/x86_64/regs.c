@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 
 /* x32 calls come with the arch of x86-64 and this bit in the number. */
-#define X32_BIT 0x40000000U
+#define X32_BIT   0x40000000U
 #define CS_USER64 0x33
 
 static int read_info(pid_t tid, struct arch_stop *stop)
@@ -53,6 +53,9 @@ int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_st
 			return -1;
 		const struct user_regs_struct *r = &regs.raw;
 		stop->op = expect;
+		/* The kernel sets this before it looks at the number. */
+		if (expect == ARCH_OP_NONE)
+			stop->op = (int64_t)r->rax == -ENOSYS ? ARCH_OP_ENTRY : ARCH_OP_EXIT;
 		stop->foreign = r->cs != CS_USER64;
 		stop->ip = r->rip;
 		stop->sp = r->rsp;

@@ -1,0 +1,77 @@
+#include "seccomp/filter.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <unistd.h>
+
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static int add_rule(scmp_filter_ctx ctx, const struct filter_rule *rule)
+{
+	struct scmp_arg_cmp compare[FILTER_MAX_CONDITIONS];
+
+	for (unsigned i = 0; i < rule->nconditions; i++) {
+		const struct filter_condition *c = &rule->conditions[i];
+		compare[i] = SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->value);
+	}
+	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_TRACE(0), rule->nr, rule->nconditions,
+					    compare);
+}
+
+/* libseccomp writes programs to descriptors only. */
+static int export(scmp_filter_ctx ctx, struct sock_filter *insns, size_t *len)
+{
+	int fd = memfd_create("filter", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int result = seccomp_export_bpf(ctx, fd);
+	off_t size = result == 0 ? lseek(fd, 0, SEEK_END) : 0;
+	if (result == 0 && (size_t)size > *len * sizeof(*insns))
+		result = -E2BIG;
+	if (result == 0 && pread(fd, insns, (size_t)size, 0) != size)
+		result = -EIO;
+	*len = (size_t)size / sizeof(*insns);
+	close(fd);
+	return result;
+}
+
+int filter_build(const struct filter_rule *rules, size_t nrules, struct sock_filter *insns,
+		 size_t *len)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	if (!ctx) {
+		errno = ENOMEM;
+		return -1;
+	}
+	/* The default would kill programs that make one 32-bit call. */
+	int result = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_TRACE(0));
+	/* A binary tree over the numbers instead of a chain; libseccomp 2.5 and later. */
+	if (result == 0)
+		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	for (size_t i = 0; i < nrules && result == 0; i++)
+		result = add_rule(ctx, &rules[i]);
+	if (result == 0)
+		result = export(ctx, insns, len);
+	seccomp_release(ctx);
+	if (result < 0) {
+		errno = -result;
+		return -1;
+	}
+	return 0;
+}
+
+int filter_install(const struct sock_filter *insns, size_t len)
+{
+	struct sock_fprog program = {.len = (unsigned short)len,
+				     .filter = (struct sock_filter *)insns};
+
+	/* With CAP_SYS_ADMIN no flag of the program has to change. */
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0)
+		return 0;
+	if (errno != EACCES || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : -1;
+}

@@ -1,0 +1,164 @@
+#include "tracer/image.h"
+
+#include "base/path.h"
+#include "tracer/aio.h"
+#include "tracer/lost.h"
+#include "tracer/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reads a whole file below /proc/PID into `to`, with a NUL behind it. @return 0, or -1 with errno. */
+static int read_proc(pid_t pid, const char *what, struct buf *to)
+{
+	char path[64];
+	ssize_t n;
+
+	buf_clear(to);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	do {
+		char *into = buf_reserve(to, 4096);
+		n = into ? read(fd, into, 4096) : -1;
+		if (n > 0)
+			to->len += (size_t)n;
+	} while (n > 0);
+	close(fd);
+	return n < 0 || !buf_str(to) ? -1 : 0;
+}
+
+/* @return an argv in one allocation from NUL-separated words. */
+static char **argv_new(const char *words, size_t len, size_t *argc)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < len; i++)
+		count += words[i] == '\0';
+	char **argv = malloc((count + 1) * sizeof(*argv) + len + 1);
+	if (!argv)
+		return NULL;
+	char *text = (char *)(argv + count + 1);
+	memcpy(text, words, len);
+	text[len] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		argv[i] = text;
+		text += strlen(text) + 1;
+	}
+	argv[count] = NULL;
+	*argc = count;
+	return argv;
+}
+
+static int set_argv(struct tracer *tracer, struct process *process)
+{
+	if (read_proc(process->pid, "cmdline", &tracer->text) < 0 || tracer->text.len == 0)
+		return 0; /* not to be seen, or the program was given no words */
+	if (tracer->text.data[tracer->text.len - 1] != '\0')
+		buf_add_char(&tracer->text, '\0');
+	process->argv = argv_new(tracer->text.data, tracer->text.len, &process->argc);
+	return process->argv ? 0 : -1;
+}
+
+struct process *image_fork(struct tracer *tracer, const struct process *parent, pid_t pid)
+{
+	struct process *process = process_new(pid);
+
+	if (!process)
+		return NULL;
+	process->started = true;
+	if (!parent) {
+		set_argv(tracer, process);
+		return process;
+	}
+	process->ppid = parent->pid;
+	process->excluded = parent->excluded;
+	process->started = parent->started;
+	if (parent->argc) {
+		const char *words = parent->argv[0];
+		const char *last = parent->argv[parent->argc - 1];
+		size_t len = (size_t)(last - words) + strlen(last) + 1;
+		process->argv = argv_new(words, len, &process->argc);
+	}
+	return process;
+}
+
+int image_exec(struct tracer *tracer, struct task *task)
+{
+	const struct process *old = task->process;
+	struct process *process = process_new(task->tid);
+
+	if (!process)
+		return -1;
+	process->ppid = old->ppid;
+	process->is_main = old->is_main;
+	process->threads = 1;
+	if (set_argv(tracer, process) < 0 ||
+	    map_put(&tracer->processes, (uint64_t)process->pid, process) < 0) {
+		process_unref(process);
+		return -1;
+	}
+	if (tracer->options->excludes && read_proc(task->tid, "comm", &tracer->text) == 0) {
+		char *comm = tracer->text.data;
+		comm[strcspn(comm, "\n")] = '\0';
+		process->excluded = tracer->options->excludes(tracer->options->excludes_data, comm);
+	}
+	process_unref(task->process);
+	task->process = process;
+	return 0;
+}
+
+struct trace *image_trace(struct tracer *tracer, struct task *task)
+{
+	struct process *process = task->process;
+	struct buf exec = {0};
+
+	if (process->trace || process->excluded || tracer->pass_through)
+		return process->trace;
+	trace_exec_name(&exec, (const char *const *)process->argv, process->argc);
+	struct trace_info info = {
+		.pid = process->pid,
+		.ppid = process->ppid,
+		.exec = buf_str(&exec),
+		.argv = (const char *const *)process->argv,
+		.argc = process->argc,
+		.cwd = resolve_cwd(tracer, task),
+		.always = process->is_main && !tracer->main_started,
+	};
+	if (info.exec)
+		process->trace = trace_new(tracer->writer, &info);
+	buf_free(&exec);
+	if (!process->trace) {
+		tracer_end_recording(tracer, "out of memory");
+		return NULL;
+	}
+	char form[32];
+	snprintf(form, sizeof(form), "dftrace %s", tracer->filter ? "seccomp" : "ptrace");
+	trace_property(process->trace, "tracer", form);
+	return process->trace;
+}
+
+int image_end(struct tracer *tracer, struct process *process, const struct trace_end *end,
+	      bool wait, uint64_t now)
+{
+	int result = 0;
+
+	for (int i = 0; i < LOST_COUNT; i++)
+		tracer->lost[i] += process->lost[i];
+	for (int i = 0; i < SKIPPED_COUNT; i++)
+		tracer->skipped[i] += process->skipped[i];
+	if (process->trace) {
+		lost_write(process->trace, process);
+		/* A disk that hangs must not keep a dead process for longer than this. */
+		result = trace_finish(process->trace, end, wait, now + 2000000000);
+		process->trace = NULL;
+	}
+	memset(process->lost, 0, sizeof(process->lost));
+	memset(process->skipped, 0, sizeof(process->skipped));
+	return result;
+}

@@ -1,0 +1,20 @@
+/* Process images: what is known of a program from its exec to its end, and its trace. */
+#ifndef TRACER_IMAGE_H
+#define TRACER_IMAGE_H
+
+#include "tracer/tracer.h"
+
+/* @return the trace of the task's process, made when it is first needed; NULL: out of memory (said). */
+struct trace *image_trace(struct tracer *tracer, struct task *task);
+
+/* Makes the image that a task stands before after exec, and sets it as the task's. @return 0 or -1 with errno. */
+int image_exec(struct tracer *tracer, struct task *task);
+
+/* Makes the image of a process that `parent`'s has forked; `parent` may be NULL. @return NULL with ENOMEM. */
+struct process *image_fork(struct tracer *tracer, const struct process *parent, pid_t pid);
+
+/* Ends an image: its counts, its end line. @return 0, or -1 with errno ETIMEDOUT (see trace_finish). */
+int image_end(struct tracer *tracer, struct process *process, const struct trace_end *end,
+	      bool wait, uint64_t now);
+
+#endif

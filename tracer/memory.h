@@ -1,0 +1,31 @@
+/* The memory of a stopped task. Ways of reading, in this order: the address space's kept-open
+ * /proc/TID/mem, process_vm_readv, PTRACE_PEEKDATA. */
+#ifndef TRACER_MEMORY_H
+#define TRACER_MEMORY_H
+
+#include "base/buf.h"
+#include "tracer/tracer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sys/types.h>
+
+/* Opens the task's memory and keeps it in its mm. Later it may be refused (PR_SET_DUMPABLE 0). */
+void memory_open(struct tracer *tracer, struct task *task);
+
+/* @return bytes read, fewer than `len` where unmapped memory begins, -1 with errno EFAULT if there are
+ * none (or ESRCH). */
+ssize_t memory_read(struct tracer *tracer, struct task *task, uint64_t address, void *to,
+		    size_t len);
+
+/* Appends the string at `address`, without its NUL. @return 0, or -1 with errno EFAULT (unmapped memory
+ * came first), ENAMETOOLONG (no end within `max` bytes), ESRCH; then nothing is appended. */
+int memory_read_string(struct tracer *tracer, struct task *task, uint64_t address, size_t max,
+		       struct buf *to);
+
+/* Writes memory of the program, also such that it may not write itself (text), by PTRACE_POKEDATA.
+ * @return 0, or -1 with errno. */
+int memory_write(struct task *task, uint64_t address, const void *from, size_t len);
+
+#endif

@@ -1,0 +1,112 @@
+#include "tracer/remote.h"
+
+#include "tracer/arch/arch.h"
+#include "tracer/loop.h"
+#include "tracer/memory.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+/* The vdso's functions fall back to system calls, so it has the instruction, whatever the program is. */
+#define VDSO_MAX 16384
+
+static int find_instruction(struct tracer *tracer, struct task *task)
+{
+	unsigned char code[VDSO_MAX];
+	struct mm *mm = task->mm;
+
+	if (mm->syscall_ip)
+		return 0;
+	ssize_t n = mm->vdso ? memory_read(tracer, task, mm->vdso, code, sizeof(code)) : -1;
+	long at = n > 0 ? arch_find_syscall(code, (size_t)n) : -1;
+	if (at < 0) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	mm->syscall_ip = mm->vdso + (uint64_t)at;
+	return 0;
+}
+
+/* Waits for the task's own next stop. @return 0, or -1 with errno ESRCH. */
+static int wait_own(pid_t tid, int *value)
+{
+	siginfo_t info = {0};
+
+	/* Its death is left to the loop. */
+	while (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
+		if (errno != EINTR)
+			return -1;
+	}
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+		errno = ESRCH;
+		return -1;
+	}
+	*value = info.si_status;
+	return waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL);
+}
+
+/* Goes on to the next entry or exit of a call. @return 0, or -1 with errno ESRCH. */
+static int next_call_stop(struct tracer *tracer, pid_t tid, struct arch_stop *stop)
+{
+	int value = 0;
+
+	/* The filter's stop comes behind the entry stop. */
+	do {
+		if (ptrace(PTRACE_SYSCALL, tid, NULL, NULL) < 0 || wait_own(tid, &value) < 0)
+			return -1;
+		if (value == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
+			/* Killed meanwhile: on to its death. */
+			ptrace(PTRACE_CONT, tid, NULL, NULL);
+			errno = ESRCH;
+			return -1;
+		}
+	} while (value != (SIGTRAP | 0x80));
+	return arch_stop_read(tid, tracer->options->use_syscall_info, ARCH_OP_NONE, stop);
+}
+
+/* Runs the call from wherever the task stands, and puts the registers back. */
+static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
+		    const uint64_t args[6], int64_t *result)
+{
+	struct arch_regs saved;
+	struct arch_regs regs;
+	struct arch_stop stop = {0};
+
+	do {
+		/* At an exec stop or a new task's first the kernel is still inside a call, whose result
+		 * it has to write first: the first stop is that call's exit, and all starts anew there. */
+		if (arch_regs_get(tid, &saved) < 0)
+			return -1;
+		regs = saved;
+		arch_regs_set_call(&regs, ip, nr, args);
+		if (arch_regs_set(tid, &regs) < 0 || next_call_stop(tracer, tid, &stop) < 0)
+			return -1;
+	} while (stop.op != ARCH_OP_ENTRY);
+	if (next_call_stop(tracer, tid, &stop) < 0)
+		return -1;
+	*result = stop.ret;
+	return arch_regs_set(tid, &saved);
+}
+
+int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const uint64_t args[6],
+		   int64_t *result)
+{
+	const uint64_t all = ~0ULL;
+	uint64_t mask;
+
+	if (find_instruction(tracer, task) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(all), &all) < 0)
+		return -1;
+	int done = run_call(tracer, task->tid, task->mm->syscall_ip, nr, args, result);
+	int error = errno;
+	if (ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(mask), &mask) < 0)
+		return -1;
+	/* It stands at the exit of a call now. */
+	task->in_syscall = false;
+	errno = error;
+	return done;
+}

@@ -1,0 +1,15 @@
+/* System calls made in the traced program on our behalf. */
+#ifndef TRACER_REMOTE_H
+#define TRACER_REMOTE_H
+
+#include "tracer/tracer.h"
+
+/* Runs a system call in a stopped task: at an exec stop, a new task's first stop, or the exit of a call
+ * (not at a call's entry, nor before a signal is delivered: that stop would be over). Signals wait
+ * meanwhile, the registers are as before afterwards; stops of other tasks stay in the kernel's queue.
+ * @return 0 and the kernel's result (-errno) in `*result`; -1 with errno ESRCH (the task was killed),
+ * ENOTSUP (no system call instruction was found) or of ptrace. */
+int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const uint64_t args[6],
+		   int64_t *result);
+
+#endif

@@ -1,0 +1,137 @@
+/* What the tracer says of itself: one line on stderr when the main program ends. */
+#include "tracer/loop.h"
+#include "tracer/lost.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* Longer lines would not go into a pipe in one piece. */
+#define LINE_MAX_BYTES 4096
+/* How long a reader of a full pipe or a stopped terminal is waited for. */
+#define STDERR_PATIENCE_MS 200
+
+void tracer_warn(struct tracer *tracer, const char *format, ...)
+{
+	va_list args;
+	char text[512];
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (tracer->warnings.len)
+		buf_add_str(&tracer->warnings, "; ");
+	buf_add_str(&tracer->warnings, text);
+}
+
+/* A descriptor on the same file that does not block, since the flags of ours are the program's too. */
+static int open_nonblocking(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_APPEND);
+}
+
+static void write_line(int fd, const char *line, size_t len)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLOUT};
+	struct stat st;
+
+	if (poll(&poller, 1, STDERR_PATIENCE_MS) != 1 || !(poller.revents & POLLOUT) ||
+	    fstat(fd, &st) < 0)
+		return;
+	if (S_ISSOCK(st.st_mode)) {
+		(void)!send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return;
+	}
+	/* Room in a pipe may be gone again by the time of the write. */
+	int own = S_ISREG(st.st_mode) ? -1 : open_nonblocking(fd);
+	(void)!write(own >= 0 ? own : fd, line, len);
+	if (own >= 0)
+		close(own);
+}
+
+static void add_lost(struct tracer *tracer, struct buf *line, const struct writer_totals *totals)
+{
+	for (int i = 0; i < LOST_COUNT; i++) {
+		if (tracer->lost[i])
+			buf_addf(line, "; lost:%s %llu", lost_name(i),
+				 (unsigned long long)tracer->lost[i]);
+	}
+	if (totals->lost_events || totals->lost_files)
+		buf_addf(line, "; lost:write %llu events, %llu files (%s: %s)",
+			 (unsigned long long)totals->lost_events,
+			 (unsigned long long)totals->lost_files,
+			 totals->first_path ? totals->first_path : "trace",
+			 strerror(totals->first_errno));
+	if (totals->skipped_files)
+		buf_addf(line, "; %llu files beyond --max-files left out",
+			 (unsigned long long)totals->skipped_files);
+	if (tracer->warnings.len)
+		buf_addf(line, "; %s", buf_str(&tracer->warnings));
+}
+
+static uint64_t total_lost(const struct tracer *tracer, const struct writer_totals *totals)
+{
+	uint64_t lost = totals->lost_events;
+
+	for (int i = 0; i < LOST_COUNT; i++)
+		lost += tracer->lost[i];
+	return lost;
+}
+
+/* Takes what running processes have lost so far into the sums. */
+static void add_running(struct tracer *tracer, uint64_t lost[LOST_COUNT])
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	memcpy(lost, tracer->lost, sizeof(tracer->lost));
+	while ((slot = map_next(&tracer->processes, &at))) {
+		const struct process *process = slot->value;
+		for (int i = 0; i < LOST_COUNT; i++)
+			lost[i] += process->lost[i];
+	}
+}
+
+void report_exit(struct tracer *tracer, uint64_t now)
+{
+	struct writer_totals totals;
+	uint64_t ended[LOST_COUNT];
+	struct timespec cpu = {0};
+	struct buf line = {0};
+
+	(void)now;
+	if (tracer->report_fd < 0)
+		return;
+	memcpy(ended, tracer->lost, sizeof(ended));
+	add_running(tracer, tracer->lost);
+	writer_totals(tracer->writer, &totals);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	buf_addf(&line,
+		 "dftrace-run: %llu event%s in %llu file%s (%llu lost), %lld ms tracer CPU -> "
+		 "%s-*%s",
+		 (unsigned long long)totals.events, totals.events == 1 ? "" : "s",
+		 (unsigned long long)totals.files, totals.files == 1 ? "" : "s",
+		 (unsigned long long)total_lost(tracer, &totals),
+		 (long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000,
+		 tracer->options->shown_prefix, tracer->options->compress ? ".pfw.gz" : ".pfw");
+	add_lost(tracer, &line, &totals);
+	if (line.len > LINE_MAX_BYTES - 1)
+		line.len = LINE_MAX_BYTES - 1;
+	buf_add_char(&line, '\n');
+	if (!line.failed && !tracer->options->quiet && tracer->main_execed)
+		write_line(tracer->report_fd, line.data, line.len);
+	buf_free(&line);
+	memcpy(tracer->lost, ended, sizeof(ended));
+	close(tracer->report_fd);
+	tracer->report_fd = -1;
+}

@@ -1,0 +1,40 @@
+/* Names for what calls mean: paths from text, descriptors and directories from /proc where they were
+ * not seen being made. */
+#ifndef TRACER_RESOLVE_H
+#define TRACER_RESOLVE_H
+
+#include "tracer/tracer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* @return the file of `fd` at `time`, borrowed; asks /proc and remembers the answer when the table does
+ * not know. NULL: not open. `*ambiguous` as files_at. */
+struct file *resolve_fd(struct tracer *tracer, struct task *task, int fd, uint64_t time,
+			bool *ambiguous);
+
+/* @return a new file for what /proc shows behind `fd` now, NULL: not open, or not to be seen. */
+struct file *resolve_proc_fd(struct tracer *tracer, struct task *task, int fd);
+
+/* @return what kind of file the path just opened as `fd` turned out to be. */
+enum file_skip resolve_opened(const struct task *task, int fd);
+
+/* Brings the cwd up to date with /proc (it follows a renamed directory). @return it, borrowed, NULL: not
+ * known. */
+struct name *resolve_cwd(struct tracer *tracer, struct task *task);
+
+/* @return a new name for `path` seen from the directory `dirfd` (AT_FDCWD: the cwd) at `time`: absolute, or as given under
+ * --paths given. `*wanted`: whether the data directories hold it. NULL: no name can be given. */
+struct name *resolve_path(struct tracer *tracer, struct task *task, int dirfd, const char *path,
+			  size_t len, uint64_t time, bool *wanted);
+
+/* Same for the text of a symbolic link named `link`: relative to the link's directory. */
+struct name *resolve_target(struct tracer *tracer, struct task *task, int dirfd, const char *link,
+			    size_t link_len, const char *target, size_t target_len, uint64_t time,
+			    bool *wanted);
+
+/* @return whether events on the absolute path `path` are recorded under the data directories. */
+bool resolve_is_wanted(const struct tracer *tracer, const char *path, size_t len);
+
+#endif

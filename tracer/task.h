@@ -1,0 +1,176 @@
+/* The state of what is traced. Each object is owned by what the kernel shares it among: a task is a
+ * thread; process, mm, files and fs are reference-counted. */
+#ifndef TRACER_TASK_H
+#define TRACER_TASK_H
+
+#include "base/map.h"
+#include "tracer/aio.h"
+#include "tracer/call.h"
+#include "tracer/files.h"
+#include "writer/writer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+/* Counts of what could not be seen; the names stand in lost.c. */
+enum lost {
+	LOST_UNREADABLE,
+	LOST_UNTRACED,
+	LOST_COMPAT,
+	LOST_IO_URING,
+	LOST_AMBIGUOUS,
+	LOST_DROPPED,
+	LOST_COUNT,
+};
+
+/* Counts of what was left out on purpose. */
+enum skipped {
+	SKIPPED_TTY,
+	SKIPPED_PIPE,
+	SKIPPED_SOCKET,
+	SKIPPED_ANON,
+	SKIPPED_NULL,
+	SKIPPED_BADFD,
+	SKIPPED_DATADIR,
+	SKIPPED_CLASS,
+	SKIPPED_COUNT,
+};
+
+/* An address space: shared by CLONE_VM (threads, vfork). */
+struct mm {
+	unsigned refs;
+	int mem_fd;     /* /proc/TID/mem, kept open from the exec stop; -1: not to be had */
+	uint64_t entry; /* the executable's entry point; 0: unknown */
+	unsigned char entry_byte; /* what the breakpoint at `entry` replaced */
+	bool entry_pending;       /* the breakpoint is in place */
+	uint64_t syscall_ip; /* a system call instruction for remote calls; 0: not looked for yet */
+	uint64_t vdso;       /* 0: none */
+	struct map sites;    /* struct site by address */
+	struct map aio;      /* see aio.h */
+};
+
+/* Working directory and root: shared by CLONE_FS. */
+struct fs {
+	unsigned refs;
+	struct name *cwd;  /* NULL: not known */
+	struct name *root; /* NULL: the tracer's own */
+	bool root_known;
+};
+
+/* A thread group's image: exec makes a new one. */
+struct process {
+	unsigned refs;
+	pid_t pid;
+	pid_t ppid;
+	bool is_main;  /* the program that dftrace-run was given */
+	bool excluded; /* by --exclude: not recorded */
+	bool started;  /* the executable's entry point has been reached */
+	bool ended;
+	char **argv; /* NULL-terminated, in one allocation */
+	size_t argc;
+	struct trace *trace; /* NULL: none yet, or over */
+	uint64_t lost[LOST_COUNT];
+	uint64_t skipped[SKIPPED_COUNT];
+	unsigned threads; /* tasks alive */
+};
+
+/* One descriptor of a close_range. */
+struct closing {
+	int fd;
+	struct file *file;
+};
+
+/* A call in flight, from its entry to its event. */
+struct frame {
+	struct call call;
+	const char *name;  /* as written */
+	struct name *path; /* what fhash says, when it is a path's */
+	struct name *new_path;
+	struct file *file; /* of the descriptor */
+	struct file *out_file;
+	bool path_wanted;   /* by the data directories: the path, or the new one */
+	bool unreadable;    /* some of its memory could not be read */
+	bool by_descriptor; /* an at-call whose path is empty: it is about `dirfd` */
+	int dirfd;
+	bool record;           /* an event will be written */
+	bool needs_exit;       /* its result matters: for the event or for the state */
+	bool untraced_cleared; /* CLONE_UNTRACED was taken away */
+	bool interrupted;      /* ended with one of the kernel's restart codes */
+	bool in_handler;   /* and a handler runs since; `handler_sp` is its first stack pointer */
+	bool will_restart; /* the kernel restarts it when the handler returns */
+	uint64_t handler_sp;
+	uint64_t id;             /* of the event; 0: none */
+	struct closing *closing; /* what close_range closes */
+	size_t nclosing;
+};
+
+enum task_state {
+	TASK_NEW, /* waits for its first stop, its parent's event, or both */
+	TASK_RUNNING,
+	TASK_STOPPED,   /* in a stop that is being handled */
+	TASK_LISTENING, /* in a group-stop, by PTRACE_LISTEN */
+	TASK_DEAD,
+};
+
+struct task {
+	pid_t tid;
+	enum task_state state;
+	struct process *process;
+	struct mm *mm;
+	struct files *files;
+	struct fs *fs;
+
+	/* TASK_NEW: a new task is held until both are in. */
+	bool first_stop_in;
+	bool parent_event_in;
+	uint64_t held_since;
+
+	bool before_exec;   /* still dftrace-run itself */
+	bool want_exit;     /* the innermost frame is in the kernel, and its end is asked for */
+	bool in_syscall;    /* without a filter: the next system call stop is an exit */
+	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
+	bool stepping;      /* one step, into the handler of the signal just delivered */
+	int last_request;   /* by which ptrace request it was restarted */
+	uint64_t restarted;
+
+	struct frame *frames; /* calls in flight: the innermost is the last */
+	size_t nframes;
+	size_t frames_cap;
+	int held_sig; /* TASK_NEW: its first stop was a group-stop by this signal */
+	bool over;    /* its end has been told to the observers */
+};
+
+/* A call site: where system calls were made, and how often. */
+struct site {
+	uint64_t ip;
+	uint64_t hits;
+};
+
+struct mm *mm_new(void);
+struct mm *mm_ref(struct mm *mm);
+void mm_unref(struct mm *mm);
+
+struct fs *fs_new(void);
+struct fs *fs_ref(struct fs *fs);
+struct fs *fs_copy(const struct fs *fs);
+void fs_unref(struct fs *fs);
+
+struct process *process_new(pid_t pid);
+struct process *process_ref(struct process *process);
+void process_unref(struct process *process);
+
+struct task *task_new(pid_t tid);
+
+/* Frees the task and gives back its references. */
+void task_free(struct task *task);
+
+/* @return a cleared frame on top of the task's others, NULL with errno ENOMEM. Frames keep the memory of
+ * their call's bytes between uses. */
+struct frame *task_push(struct task *task);
+struct frame *task_top(struct task *task);
+void task_pop(struct task *task);
+
+#endif

@@ -1,0 +1,119 @@
+#include "tracer/tracer.h"
+
+#include "tracer/entry.h"
+#include "tracer/loop.h"
+#include "tracer/place.h"
+#include "version.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/ptrace.h>
+
+struct tracer *tracer_new(const struct tracer_options *options, struct buf *error)
+{
+	struct tracer *tracer = calloc(1, sizeof(*tracer));
+
+	if (!tracer)
+		goto fail;
+	tracer->options = options;
+	tracer->clock = clock_new();
+	tracer->report_fd = -1;
+	STAILQ_INIT(&tracer->queue);
+	STAILQ_INIT(&tracer->spare);
+	STAILQ_INIT(&tracer->observers);
+	entry_init(&tracer->entry_mark);
+	tracer_observe(tracer, &tracer->entry_mark);
+	tracer->place = place_new(options->placement);
+	if (!tracer->place)
+		goto fail;
+	struct writer_options writer = {
+		.prefix = options->prefix,
+		.v2 = options->v2,
+		.compress = options->compress,
+		.metadata = true,
+		.thread_ids = true,
+		.max_files = options->max_files,
+		.version = DFTRACE_VERSION,
+		.worker_started = place_worker,
+		.worker_data = tracer->place,
+		.clock = &tracer->clock,
+	};
+	tracer->writer = writer_new(&writer);
+	if (!tracer->writer)
+		goto fail;
+	return tracer;
+fail:
+	buf_addf(error, "cannot start the tracer: %s", strerror(errno));
+	tracer_free(tracer);
+	return NULL;
+}
+
+void tracer_observe(struct tracer *tracer, struct observer *observer)
+{
+	STAILQ_INSERT_TAIL(&tracer->observers, observer, link);
+}
+
+int tracer_seize(struct tracer *tracer, pid_t pid, bool filter)
+{
+	unsigned long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+				PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
+				PTRACE_O_EXITKILL;
+
+	if (filter)
+		options |= PTRACE_O_TRACESECCOMP;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, options) < 0)
+		return -1;
+	if (tree_seized(tracer, pid) < 0)
+		return -1;
+	tracer->filter = filter;
+	/* Without the filter only a restart by PTRACE_SYSCALL makes calls stop, so it has to be stopped
+	 * once. */
+	return filter ? 0 : (int)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+}
+
+int tracer_without_filter(struct tracer *tracer, const char *why)
+{
+	tracer->filter = false;
+	tracer_warn(tracer, "no seccomp filter (%s): every system call stops, which is slow", why);
+	return (int)ptrace(PTRACE_INTERRUPT, tracer->main_pid, NULL, NULL);
+}
+
+void tracer_end_recording(struct tracer *tracer, const char *why)
+{
+	if (tracer->pass_through)
+		return;
+	/* Tasks under the filter can never be let go: their calls would fail. */
+	tracer->pass_through = true;
+	tracer->lost[LOST_DROPPED]++;
+	tracer_warn(tracer, "recording ended early: %s", why);
+}
+
+void tracer_free(struct tracer *tracer)
+{
+	struct map_slot *slot;
+	struct status *status;
+	size_t at = 0;
+
+	if (!tracer)
+		return;
+	while ((slot = map_next(&tracer->tasks, &at)))
+		task_free(slot->value);
+	map_free(&tracer->tasks);
+	map_free(&tracer->processes);
+	struct statuses *lists[] = {&tracer->queue, &tracer->spare};
+	for (int i = 0; i < 2; i++) {
+		while ((status = STAILQ_FIRST(lists[i]))) {
+			STAILQ_REMOVE_HEAD(lists[i], link);
+			free(status);
+		}
+	}
+	if (tracer->writer)
+		writer_free(tracer->writer, clock_now(&tracer->clock) + 10000000000ULL);
+	place_free(tracer->place);
+	buf_free(&tracer->warnings);
+	buf_free(&tracer->path);
+	buf_free(&tracer->text);
+	free(tracer);
+}

@@ -1,0 +1,404 @@
+/* The tree of tasks: how they come, change their program, and go. Everything follows from the events
+ * that the kernel reports, in whatever order they come. */
+#include "tracer/aio.h"
+#include "tracer/arch/arch.h"
+#include "tracer/decode.h"
+#include "tracer/effects.h"
+#include "tracer/image.h"
+#include "tracer/loop.h"
+#include "tracer/memory.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+/* How long a new task waits for its parent's event before it is taken in without. */
+#define HOLD_LIMIT 200000000
+
+static void out_of_memory(struct tracer *tracer)
+{
+	tracer_end_recording(tracer, "out of memory");
+}
+
+/* @return a task in the table, NULL with errno ENOMEM. */
+static struct task *add_task(struct tracer *tracer, pid_t tid)
+{
+	struct task *task = task_new(tid);
+
+	if (task && map_put(&tracer->tasks, (uint64_t)tid, task) < 0) {
+		task_free(task);
+		return NULL;
+	}
+	return task;
+}
+
+static void remove_task(struct tracer *tracer, struct task *task)
+{
+	if (task->state == TASK_NEW)
+		tracer->held--;
+	if (task->process && task->process->threads > 0)
+		task->process->threads--;
+	map_remove(&tracer->tasks, (uint64_t)task->tid);
+	task_free(task);
+}
+
+/* Completes what could not be inherited. @return 0, or -1 with errno ENOMEM. */
+static int fill_objects(struct tracer *tracer, struct task *task, const struct process *parent)
+{
+	if (!task->mm)
+		task->mm = mm_new();
+	if (!task->files)
+		task->files = files_new();
+	if (!task->fs)
+		task->fs = fs_new();
+	if (!task->process) {
+		task->process = image_fork(tracer, parent, task->tid);
+		if (task->process &&
+		    map_put(&tracer->processes, (uint64_t)task->tid, task->process) < 0) {
+			process_unref(task->process);
+			task->process = NULL;
+		}
+	}
+	if (!task->mm || !task->files || !task->fs || !task->process)
+		return -1;
+	task->process->threads++;
+	return 0;
+}
+
+int tree_seized(struct tracer *tracer, pid_t pid)
+{
+	struct task *task = add_task(tracer, pid);
+
+	if (!task)
+		return -1;
+	task->state = TASK_RUNNING;
+	task->before_exec = true;
+	task->first_syscall = true;
+	tracer->main_pid = pid;
+	if (fill_objects(tracer, task, NULL) < 0)
+		return -1;
+	task->process->is_main = true;
+	return 0;
+}
+
+/* Both are in: the new task may run. */
+static void start(struct tracer *tracer, struct task *task, struct task *parent)
+{
+	bool is_thread = task->process->pid != task->tid;
+	struct observer *o;
+
+	tracer->held--;
+	task->state = TASK_STOPPED;
+	task->first_syscall = true;
+	memory_open(tracer, task);
+	STAILQ_FOREACH (o, &tracer->observers, link) {
+		if (is_thread && o->thread_start)
+			o->thread_start(o, tracer, task);
+		if (!is_thread && o->child_first_stop)
+			o->child_first_stop(o, tracer, parent, task);
+	}
+	if (task->held_sig)
+		signals_group_stop(tracer, task, task->held_sig);
+	else
+		loop_restart(tracer, task, 0);
+}
+
+static struct mm *copy_mm(const struct mm *mm)
+{
+	struct mm *copy = mm_new();
+	if (copy) {
+		copy->entry = mm->entry;
+		copy->entry_byte = mm->entry_byte;
+		copy->entry_pending = mm->entry_pending;
+		copy->vdso = mm->vdso;
+		copy->syscall_ip = mm->syscall_ip;
+	}
+	return copy;
+}
+
+/* Gives a new task what the kernel made it share or copy. */
+static int inherit(struct tracer *tracer, struct task *parent, struct task *child, uint64_t flags,
+		   uint64_t now)
+{
+	struct process *process = parent->process;
+	const struct process *forker = process;
+
+	child->mm = flags & CLONE_VM ? mm_ref(parent->mm) : copy_mm(parent->mm);
+	child->files =
+		flags & CLONE_FILES ? files_ref(parent->files) : files_copy(parent->files, now);
+	child->fs = flags & CLONE_FS ? fs_ref(parent->fs) : fs_copy(parent->fs);
+	child->before_exec = parent->before_exec;
+	if (flags & CLONE_THREAD)
+		child->process = process_ref(process);
+	if (fill_objects(tracer, child, forker) < 0)
+		return -1;
+	if ((flags & CLONE_PARENT) && !(flags & CLONE_THREAD))
+		child->process->ppid = process->ppid;
+	return 0;
+}
+
+void tree_new_child(struct tracer *tracer, struct task *parent, const struct status *status)
+{
+	int event = status->value >> 8;
+	uint64_t flags = event == PTRACE_EVENT_VFORK ? CLONE_VM | CLONE_VFORK : 0;
+	struct frame *frame = task_top(parent);
+	unsigned long tid = 0;
+
+	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) < 0 || tid == 0) {
+		loop_restart(tracer, parent, 0);
+		return;
+	}
+	if (parent->want_exit && frame && frame->call.row->effect == EFFECT_CLONE) {
+		frame->call.child = (pid_t)tid;
+		flags = effects_clone_flags(&frame->call);
+	} else if (event == PTRACE_EVENT_CLONE) {
+		/* Not seen from its entry (a call of another architecture, or recording has ended). */
+		flags = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_THREAD;
+	}
+	struct task *child = map_get(&tracer->tasks, tid);
+	if (!child) {
+		child = add_task(tracer, (pid_t)tid);
+		if (child) {
+			tracer->held++;
+			child->held_since = status->time;
+		}
+	}
+	if (!child) {
+		out_of_memory(tracer);
+	} else if (child->state == TASK_NEW && !child->parent_event_in) {
+		child->parent_event_in = true;
+		if (inherit(tracer, parent, child, flags, status->time) < 0)
+			out_of_memory(tracer);
+		else if (child->first_stop_in)
+			start(tracer, child, parent);
+	}
+	loop_restart(tracer, parent, 0);
+}
+
+bool tree_first_stop(struct tracer *tracer, pid_t tid, const struct status *status)
+{
+	struct task *task = map_get(&tracer->tasks, (uint64_t)tid);
+	int sig = status->value & 0xff;
+
+	if (!task) {
+		task = add_task(tracer, tid);
+		if (!task) {
+			out_of_memory(tracer);
+			ptrace(PTRACE_CONT, tid, NULL, NULL);
+			return true;
+		}
+		tracer->held++;
+		task->held_since = status->time;
+	}
+	task->first_stop_in = true;
+	task->held_sig = loop_classify(status) == STOP_GROUP ? sig : 0;
+	if (task->parent_event_in && task->process) {
+		start(tracer, task, NULL);
+	}
+	return true;
+}
+
+/* The parent was killed before it could tell of its child; /proc knows whose thread or child it is. */
+static void adopt(struct tracer *tracer, struct task *task)
+{
+	char path[64];
+	char line[128];
+	int tgid = task->tid;
+	int ppid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", task->tid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "Tgid:", 5) == 0)
+			tgid = (int)strtol(line + 5, NULL, 10);
+		else if (strncmp(line, "PPid:", 5) == 0)
+			ppid = (int)strtol(line + 5, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	const struct process *parent = map_get(&tracer->processes, (uint64_t)ppid);
+	struct task *leader = map_get(&tracer->tasks, (uint64_t)tgid);
+	int result;
+	if (tgid != task->tid && leader && leader->process)
+		result =
+			inherit(tracer, leader, task,
+				CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_THREAD, task->held_since);
+	else
+		result = fill_objects(tracer, task, parent);
+	if (result < 0) {
+		out_of_memory(tracer);
+		return;
+	}
+	task->parent_event_in = true;
+	start(tracer, task, NULL);
+}
+
+void tree_adopt(struct tracer *tracer, uint64_t now)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		struct task *task = slot->value;
+		if (task->state == TASK_NEW && task->first_stop_in && !task->parent_event_in &&
+		    now - task->held_since > HOLD_LIMIT)
+			adopt(tracer, task);
+	}
+}
+
+/* The exec call's event, in the old image's trace, and that trace's end. */
+static void end_old_image(struct tracer *tracer, struct task *task, uint64_t now)
+{
+	struct frame *frame = task_top(task);
+	struct trace_end end = {.how = TRACE_END_EXEC};
+	struct name *program = NULL;
+
+	if (task->want_exit && frame && frame->call.row->effect == EFFECT_EXEC) {
+		frame->call.state = CALL_DONE;
+		frame->call.ret = 0;
+		frame->call.end = now;
+		decode_end(tracer, task, frame);
+		program = frame->path   ? name_ref(frame->path)
+			  : frame->file ? name_ref(frame->file->name)
+					: NULL;
+		task_pop(task);
+	}
+	decode_cut(tracer, task, 0, now);
+	end.exec = program;
+	if (task->mm->refs == 1)
+		aio_cut(tracer, task, now);
+	image_end(tracer, task->process, &end, false, now);
+	name_unref(program);
+	task->want_exit = false;
+}
+
+/* exec from a thread other than the leader: it takes the leader's number, and all others are gone. */
+static struct task *merge_threads(struct tracer *tracer, pid_t pid, pid_t former, uint64_t now)
+{
+	struct task *task = map_get(&tracer->tasks, (uint64_t)former);
+	struct task *leader = map_get(&tracer->tasks, (uint64_t)pid);
+
+	if (former == pid || !task)
+		return leader;
+	if (leader) {
+		decode_cut(tracer, leader, 0, now);
+		remove_task(tracer, leader);
+	}
+	map_remove(&tracer->tasks, (uint64_t)former);
+	task->tid = pid;
+	if (map_put(&tracer->tasks, (uint64_t)pid, task) < 0)
+		out_of_memory(tracer);
+	return task;
+}
+
+void tree_exec(struct tracer *tracer, struct task *task, const struct status *status)
+{
+	unsigned long former = (unsigned long)status->tid;
+	struct observer *o;
+
+	ptrace(PTRACE_GETEVENTMSG, status->tid, NULL, &former);
+	task = merge_threads(tracer, status->tid, (pid_t)former, status->time);
+	if (!task)
+		return;
+	end_old_image(tracer, task, status->time);
+
+	struct mm *mm = mm_new();
+	struct files *files = task->files->refs > 1 ? files_copy(task->files, status->time)
+						    : files_ref(task->files);
+	if (!mm || !files || image_exec(tracer, task) < 0) {
+		mm_unref(mm);
+		files_unref(files);
+		out_of_memory(tracer);
+		loop_restart(tracer, task, 0);
+		return;
+	}
+	mm_unref(task->mm);
+	task->mm = mm;
+	files_unref(task->files);
+	task->files = files;
+	files_exec(files, status->time);
+	memory_open(tracer, task);
+	if (task->before_exec)
+		tracer->main_execed = true;
+	task->before_exec = false;
+	STAILQ_FOREACH (o, &tracer->observers, link) {
+		if (o->exec_stop)
+			o->exec_stop(o, tracer, task);
+	}
+	if (task->process->is_main && !tracer->main_started) {
+		image_trace(tracer, task);
+		tracer->main_started = true;
+	}
+	loop_restart(tracer, task, 0);
+}
+
+static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t now)
+{
+	struct observer *o;
+
+	decode_cut(tracer, task, 0, now);
+	if (task->over)
+		return;
+	task->over = true;
+	STAILQ_FOREACH (o, &tracer->observers, link) {
+		if (o->thread_exit)
+			o->thread_exit(o, tracer, task);
+		if (task->process->threads == 1 && o->process_exit)
+			o->process_exit(o, tracer, task);
+	}
+}
+
+void tree_exit_stop(struct tracer *tracer, struct task *task, const struct status *status)
+{
+	thread_is_over(tracer, task, status->time);
+	task->want_exit = false;
+	loop_restart(tracer, task, 0);
+}
+
+static void reap(pid_t tid)
+{
+	siginfo_t info;
+	waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | __WALL);
+}
+
+/* All of a process is at its end: its file is completed before its parent can know. */
+static void process_is_over(struct tracer *tracer, struct task *task, const struct status *status)
+{
+	struct process *process = task->process;
+	struct trace_end end = {
+		.how = status->code == CLD_EXITED ? TRACE_END_EXIT : TRACE_END_SIGNAL,
+		.value = status->value,
+	};
+
+	if (task->mm->refs == 1)
+		aio_cut(tracer, task, status->time);
+	image_end(tracer, process, &end, true, status->time);
+	map_remove(&tracer->processes, (uint64_t)process->pid);
+	if (process->is_main) {
+		tracer->main_ended = true;
+		tracer->main_code = status->code;
+		tracer->main_value = status->value;
+		report_exit(tracer, status->time);
+	}
+}
+
+void tree_dead(struct tracer *tracer, const struct status *status)
+{
+	struct task *task = map_get(&tracer->tasks, (uint64_t)status->tid);
+
+	if (task) {
+		if (task->process) {
+			thread_is_over(tracer, task, status->time);
+			if (task->tid == task->process->pid)
+				process_is_over(tracer, task, status);
+		}
+		remove_task(tracer, task);
+	}
+	reap(status->tid);
+}

@@ -1,0 +1,49 @@
+#include "tracer/wanted.h"
+
+#include "tracer/syscalls.h"
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+/* A request is an unsigned int to the kernel; the upper half may hold anything. */
+static struct filter_rule ioctl_rule(const struct syscall_row *row, uint32_t request)
+{
+	return (struct filter_rule){row->nr, 1, {{1, UINT32_MAX, request}}};
+}
+
+size_t wanted_rules(const struct selection *selection, struct filter_rule *rules)
+{
+	const struct filter_condition has_file = {3, MAP_ANONYMOUS, 0};
+	const struct filter_condition executable = {2, PROT_EXEC, PROT_EXEC};
+	size_t n = 0;
+
+	for (size_t i = 0; i < syscall_row_count; i++) {
+		const struct syscall_row *row = &syscall_rows[i];
+		bool selected = selection->rows[i];
+		switch (row->effect) {
+		case EFFECT_MMAP:
+			/* Executable mappings are where code comes from, recorded or not. */
+			if (selected && selection->memory)
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			else if (selected)
+				rules[n++] = (struct filter_rule){row->nr, 1, {has_file}};
+			else
+				rules[n++] =
+					(struct filter_rule){row->nr, 2, {has_file, executable}};
+			break;
+		case EFFECT_IOCTL:
+			/* Two requests change close-on-exec. */
+			if (selected) {
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			} else {
+				rules[n++] = ioctl_rule(row, FIOCLEX);
+				rules[n++] = ioctl_rule(row, FIONCLEX);
+			}
+			break;
+		default:
+			if (selected || syscall_row_is_state(row))
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+		}
+	}
+	return n;
+}
