@@ -157,13 +157,16 @@ struct writer {
 	struct stream_list streams;
 	unsigned stream_count;
 	unsigned long closing_count; /* traces that are finished and not yet freed */
-	unsigned started;            /* workers that took their place */
+	unsigned started;            /* workers that took their place and have not left it */
 	bool stop;
 	bool abandoned;      /* do not even finish what is queued */
 	struct worker *hung; /* the worker that a deadline passed for, and its steps then */
 	unsigned long hung_steps;
 	struct writer_totals totals;
 };
+
+/* writer.c: frees a writer that no other thread uses any more, with all it has. */
+void writer_destroy(struct writer *writer);
 
 /* worker.c: the workers' side. */
 
@@ -183,6 +186,9 @@ size_t writer_chunk_limit(const struct writer *writer);
 
 /* @return an empty chunk, NULL when out of memory. */
 struct chunk *chunk_new(struct writer *writer);
+
+/* @return the memory that a chunk takes. */
+size_t chunk_size(const struct chunk *chunk);
 
 /* Frees a chunk or keeps it as a spare. Under the lock. */
 void chunk_release(struct writer *writer, struct chunk *chunk);

@@ -153,7 +153,7 @@ static void settle(struct worker *worker, struct trace *trace, struct chunk_list
 		struct chunk *chunk = TAILQ_FIRST(chunks);
 		TAILQ_REMOVE(chunks, chunk, in_trace);
 		TAILQ_REMOVE(&writer->queued, chunk, in_writer);
-		writer->queued_bytes -= chunk->lines.len;
+		writer->queued_bytes -= chunk_size(chunk);
 		if (written) {
 			writer->totals.files += !trace->counted;
 			trace->counted = true;
@@ -346,6 +346,10 @@ void *worker_main(void *data)
 			pthread_cond_wait(&writer->work, &writer->lock);
 		}
 	}
+	bool last = --writer->started == 0;
+	bool abandoned = writer->abandoned;
 	pthread_mutex_unlock(&writer->lock);
+	if (abandoned && last)
+		writer_destroy(writer);
 	return NULL;
 }

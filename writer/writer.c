@@ -81,16 +81,39 @@ static int start_workers(struct writer *writer, unsigned wanted)
 	return writer->nworkers ? 0 : error;
 }
 
-/* Frees a writer that no thread uses. */
-static void free_writer(struct writer *writer)
+static void free_chunk(struct chunk *chunk)
 {
+	buf_free(&chunk->lines);
+	free(chunk);
+}
+
+/* Frees a trace that was not finished when the writer was abandoned. */
+static void free_unfinished(struct trace *trace)
+{
+	struct chunk *chunk;
+
+	while ((chunk = TAILQ_FIRST(&trace->queue))) {
+		TAILQ_REMOVE(&trace->queue, chunk, in_trace);
+		free_chunk(chunk);
+	}
+	output_close(&trace->output);
+	trace_free(trace);
+}
+
+void writer_destroy(struct writer *writer)
+{
+	struct trace *trace;
 	struct chunk *chunk;
 	struct stream *stream;
 
+	while ((trace = TAILQ_FIRST(&writer->ready))) {
+		TAILQ_REMOVE(&writer->ready, trace, in_ready);
+		free_unfinished(trace);
+	}
+
 	while ((chunk = TAILQ_FIRST(&writer->spares))) {
 		TAILQ_REMOVE(&writer->spares, chunk, in_writer);
-		buf_free(&chunk->lines);
-		free(chunk);
+		free_chunk(chunk);
 	}
 	while ((stream = TAILQ_FIRST(&writer->streams))) {
 		TAILQ_REMOVE(&writer->streams, stream, in_writer);
@@ -152,7 +175,7 @@ struct writer *writer_new(const struct writer_options *options)
 	return writer;
 
 failed:
-	free_writer(writer);
+	writer_destroy(writer);
 	errno = error;
 	return NULL;
 }
@@ -192,8 +215,12 @@ void chunk_release(struct writer *writer, struct chunk *chunk)
 		writer->spare_count++;
 		return;
 	}
-	buf_free(&chunk->lines);
-	free(chunk);
+	free_chunk(chunk);
+}
+
+size_t chunk_size(const struct chunk *chunk)
+{
+	return sizeof(*chunk) + chunk->lines.cap;
 }
 
 void trace_make_ready(struct trace *trace)
@@ -240,7 +267,7 @@ void trace_hand_over(struct trace *trace, enum patience patience)
 		atomic_store(&writer->oldest, now);
 	TAILQ_INSERT_TAIL(&trace->queue, chunk, in_trace);
 	TAILQ_INSERT_TAIL(&writer->queued, chunk, in_writer);
-	writer->queued_bytes += chunk->lines.len;
+	writer->queued_bytes += chunk_size(chunk);
 	trace_make_ready(trace);
 	uint64_t until = patience == WAIT_SHORTLY ? now + LATE_WAIT_MS * WRITER_MS : 0;
 	while (patience != WAIT_NOT && writer->queued_bytes > QUEUED_MOST) {
@@ -317,17 +344,16 @@ int writer_free(struct writer *writer, uint64_t deadline)
 	bool abandoned = writer->abandoned;
 	writer->stop = true;
 	pthread_cond_broadcast(&writer->work);
+	/* The thread that hangs will want its memory when it comes back, and the last to leave frees it. */
+	for (unsigned i = 0; abandoned && i < writer->nworkers; i++)
+		pthread_detach(writer->workers[i].thread);
 	pthread_mutex_unlock(&writer->lock);
-
 	if (abandoned) {
-		/* The thread that hangs will want its memory when it comes back. */
-		for (unsigned i = 0; i < writer->nworkers; i++)
-			pthread_detach(writer->workers[i].thread);
 		errno = ETIMEDOUT;
 		return -1;
 	}
 	for (unsigned i = 0; i < writer->nworkers; i++)
 		pthread_join(writer->workers[i].thread, NULL);
-	free_writer(writer);
+	writer_destroy(writer);
 	return 0;
 }
