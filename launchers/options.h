@@ -48,6 +48,8 @@ struct options {
 	bool no_vm_readv;
 	bool no_setptracer;
 
+	bool stderr_closed; /* set by main: there was no stderr to begin with */
+
 	struct strings warnings; /* sentences for stderr that do not stop us */
 
 	int argc;    /* of the program */

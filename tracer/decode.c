@@ -10,9 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <linux/close_range.h>
 #include <sys/mman.h>
@@ -342,7 +340,8 @@ static void add_field(struct event *event, const struct frame *frame, const stru
 		decode_uint(event, f->key, (uint32_t)value);
 		return;
 	case FIELD_NZ32:
-		if ((uint32_t)value == 0)
+		/* The flag that makes it the descriptor's call says nothing more. */
+		if ((uint32_t)value == 0 || (frame->by_descriptor && call->row->fd_name))
 			return;
 		decode_uint(event, f->key, (uint32_t)value);
 		return;
@@ -536,21 +535,11 @@ void decode_write(struct tracer *tracer, struct task *task, struct event *event,
 		}
 	}
 	if (trace_thread_is_new(trace, event->tid)) {
-		char path[64];
-		char comm[32] = "";
-		snprintf(path, sizeof(path), "/proc/%d/comm", event->tid);
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0) {
-			ssize_t n = read(fd, comm, sizeof(comm) - 1);
-			comm[n > 0 ? n : 0] = '\0';
-			comm[strcspn(comm, "\n")] = '\0';
-			close(fd);
-		}
-		if (comm[0])
+		const char *comm = image_comm(tracer, event->tid);
+		if (comm)
 			trace_thread(trace, event->tid, comm);
 	}
 	trace_event(trace, event, data && task->process->started);
-	(void)tracer;
 }
 
 void decode_end(struct tracer *tracer, struct task *task, struct frame *frame)

@@ -1,6 +1,6 @@
 #include "tracer/image.h"
 
-#include "base/path.h"
+#include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/lost.h"
 #include "tracer/resolve.h"
@@ -73,6 +73,10 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 		return NULL;
 	process->started = true;
 	if (!parent) {
+		const char *const key = "PPid:";
+		uint64_t ppid = 0;
+		proc_status(pid, 10, &key, &ppid, 1);
+		process->ppid = (pid_t)ppid;
 		set_argv(tracer, process);
 		return process;
 	}
@@ -86,6 +90,15 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 		process->argv = argv_new(words, len, &process->argc);
 	}
 	return process;
+}
+
+const char *image_comm(struct tracer *tracer, pid_t tid)
+{
+	if (read_proc(tid, "comm", &tracer->text) < 0 || tracer->text.len == 0)
+		return NULL;
+	char *comm = tracer->text.data;
+	comm[strcspn(comm, "\n")] = '\0';
+	return comm;
 }
 
 int image_exec(struct tracer *tracer, struct task *task)
@@ -103,11 +116,9 @@ int image_exec(struct tracer *tracer, struct task *task)
 		process_unref(process);
 		return -1;
 	}
-	if (tracer->options->excludes && read_proc(task->tid, "comm", &tracer->text) == 0) {
-		char *comm = tracer->text.data;
-		comm[strcspn(comm, "\n")] = '\0';
+	const char *comm = image_comm(tracer, task->tid);
+	if (comm && tracer->options->excludes)
 		process->excluded = tracer->options->excludes(tracer->options->excludes_data, comm);
-	}
 	process_unref(task->process);
 	task->process = process;
 	return 0;
@@ -128,6 +139,7 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 		.argv = (const char *const *)process->argv,
 		.argc = process->argc,
 		.cwd = resolve_cwd(tracer, task),
+		.comm = image_comm(tracer, process->pid),
 		.always = process->is_main && !tracer->main_started,
 	};
 	if (info.exec)

@@ -7,6 +7,9 @@
 /* @return the trace of the task's process, made when it is first needed; NULL: out of memory (said). */
 struct trace *image_trace(struct tracer *tracer, struct task *task);
 
+/* @return the kernel's name of a thread, NULL: not to be had. Valid until the tracer's scratch text is used. */
+const char *image_comm(struct tracer *tracer, pid_t tid);
+
 /* Makes the image that a task stands before after exec, and sets it as the task's. @return 0 or -1 with errno. */
 int image_exec(struct tracer *tracer, struct task *task);
 

@@ -1,5 +1,6 @@
 /* Signals are the program's: they are passed on as they come. What is followed is which calls they
  * interrupt, and whether a handler that runs meanwhile returns. */
+#include "base/proc.h"
 #include "tracer/arch/arch.h"
 #include "tracer/decode.h"
 #include "tracer/loop.h"
@@ -7,9 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sys/ptrace.h>
 
@@ -19,20 +17,11 @@
 /* @return whether the process catches the signal, as /proc tells. */
 static bool is_caught(pid_t tid, int sig)
 {
-	char path[64];
-	char line[128];
-	bool caught = true; /* the step that follows is harmless where there is no handler */
+	const char *const key = "SigCgt:";
+	uint64_t caught = ~0ULL; /* the step that follows is harmless where there is no handler */
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return caught;
-	while (fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "SigCgt:", 7) == 0)
-			caught = (strtoull(line + 7, NULL, 16) >> (sig - 1)) & 1;
-	}
-	fclose(f);
-	return caught;
+	proc_status(tid, 16, &key, &caught, 1);
+	return (caught >> (sig - 1)) & 1;
 }
 
 /* The step after the delivery has ended before the handler's first instruction: its frame is on the

@@ -1,5 +1,6 @@
 /* The tree of tasks: how they come, change their program, and go. Everything follows from the events
  * that the kernel reports, in whatever order they come. */
+#include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
 #include "tracer/decode.h"
@@ -11,9 +12,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -207,25 +205,14 @@ bool tree_first_stop(struct tracer *tracer, pid_t tid, const struct status *stat
 /* The parent was killed before it could tell of its child; /proc knows whose thread or child it is. */
 static void adopt(struct tracer *tracer, struct task *task)
 {
-	char path[64];
-	char line[128];
-	int tgid = task->tid;
-	int ppid = 0;
+	static const char *const keys[] = {"Tgid:", "PPid:"};
+	uint64_t ids[] = {(uint64_t)task->tid, 0};
 
-	snprintf(path, sizeof(path), "/proc/%d/status", task->tid);
-	FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "Tgid:", 5) == 0)
-			tgid = (int)strtol(line + 5, NULL, 10);
-		else if (strncmp(line, "PPid:", 5) == 0)
-			ppid = (int)strtol(line + 5, NULL, 10);
-	}
-	if (f)
-		fclose(f);
-	const struct process *parent = map_get(&tracer->processes, (uint64_t)ppid);
-	struct task *leader = map_get(&tracer->tasks, (uint64_t)tgid);
+	proc_status(task->tid, 10, keys, ids, 2);
+	const struct process *parent = map_get(&tracer->processes, ids[1]);
+	struct task *leader = map_get(&tracer->tasks, ids[0]);
 	int result;
-	if (tgid != task->tid && leader && leader->process)
+	if (ids[0] != (uint64_t)task->tid && leader && leader->process)
 		result =
 			inherit(tracer, leader, task,
 				CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_THREAD, task->held_since);

@@ -1,0 +1,211 @@
+#include "launchers/handoff.h"
+
+#include "launchers/parent.h"
+#include "launchers/program.h"
+#include "launchers/start.h"
+#include "seccomp/filter.h"
+#include "tracer/tracer.h"
+#include "tracer/wanted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+int handoff_open(struct channel *channel)
+{
+	channel->shared = mmap(NULL, sizeof(*channel->shared), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (channel->shared == MAP_FAILED)
+		return -1;
+	if (pipe2(channel->to_tracer, O_CLOEXEC) < 0)
+		return -1;
+	return pipe2(channel->to_program, O_CLOEXEC);
+}
+
+/* @return the byte that the other side sent, -1: it is gone. */
+static int receive(int fd)
+{
+	unsigned char byte;
+	ssize_t n;
+
+	do
+		n = read(fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? byte : -1;
+}
+
+static bool tell(int fd)
+{
+	ssize_t n;
+
+	do
+		n = write(fd, "", 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1;
+}
+
+enum handoff_result handoff_program(struct channel *channel, const char *path, char **argv,
+				    int *status)
+{
+	struct handoff *shared = channel->shared;
+	struct buf error = {0};
+
+	*status = 0;
+	close(channel->to_tracer[0]);
+	close(channel->to_program[1]);
+	/* Under Yama only a named process that is no ancestor may trace; the name is taken back. */
+	bool named = prctl(PR_SET_PTRACER, shared->tracer_pid, 0, 0, 0) == 0;
+	bool seized = tell(channel->to_tracer[1]) && receive(channel->to_program[0]) >= 0;
+	if (named)
+		prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+	if (!seized || shared->error[0] || shared->error_number) {
+		close(channel->to_tracer[1]);
+		close(channel->to_program[0]);
+		return shared->error_number == EPERM ? HANDOFF_REFUSED : HANDOFF_FAILED;
+	}
+	if (shared->filter && filter_install(shared->insns, shared->ninsns) < 0) {
+		shared->filter_error = errno;
+		if (!tell(channel->to_tracer[1]) || receive(channel->to_program[0]) < 0)
+			return HANDOFF_FAILED;
+	}
+	*status = program_exec(path, argv, &error);
+	start_say("%s", buf_str(&error));
+	buf_free(&error);
+	return HANDOFF_FAILED;
+}
+
+static bool excludes(const void *options, const char *comm)
+{
+	return options_excludes(options, comm);
+}
+
+static void fill_options(struct tracer_options *to, const struct options *from, bool parent_form)
+{
+	*to = (struct tracer_options){
+		.prefix = from->output_absolute,
+		.shown_prefix = from->output,
+		.selection = &from->selection,
+		.data_dirs = from->data_dirs.items,
+		.ndata_dirs = from->data_dirs.count,
+		.excludes = from->exclude.count ? excludes : NULL,
+		.excludes_data = from,
+		.v2 = from->v2,
+		.paths_given = from->paths_given,
+		.names_kernel = from->names_kernel,
+		.compress = !from->no_compress,
+		.max_files = from->max_files,
+		.placement = !from->no_placement,
+		.quiet = from->quiet,
+		.verbose = from->verbose,
+		.debug = from->debug,
+		.parent_form = parent_form,
+		.use_syscall_info = !from->no_syscall_info,
+		.use_proc_mem = !from->no_proc_mem,
+		.use_vm_readv = !from->no_vm_readv,
+	};
+}
+
+/* @return whether the program is to run under a filter; says why not. */
+static bool build_filter(struct tracer *tracer, const struct options *options,
+			 struct handoff *shared)
+{
+	struct filter_rule *rules = calloc(WANTED_MAX, sizeof(*rules));
+	size_t len = sizeof(shared->insns) / sizeof(*shared->insns);
+
+	if (options->no_seccomp || !rules) {
+		free(rules);
+		tracer_warn(tracer,
+			    "no seccomp filter (%s): every system call stops, which is slow",
+			    options->no_seccomp ? "--no-seccomp" : "out of memory");
+		return false;
+	}
+	int result =
+		filter_build(rules, wanted_rules(&options->selection, rules), shared->insns, &len);
+	free(rules);
+	if (result < 0) {
+		tracer_warn(tracer,
+			    "no seccomp filter (%s): every system call stops, which is slow",
+			    strerror(errno));
+		return false;
+	}
+	shared->ninsns = len;
+	return true;
+}
+
+/* At ticks until the exec: the program may find that it cannot install the filter. */
+static void before_exec(struct tracer *tracer, void *data)
+{
+	struct channel *channel = data;
+	unsigned char byte;
+
+	if (!tracer->filter || !channel->shared->filter_error ||
+	    read(channel->to_tracer[0], &byte, 1) != 1)
+		return;
+	/* It is blocked in a read; the interrupt takes hold before it runs another instruction. */
+	if (tracer_without_filter(tracer, strerror(channel->shared->filter_error)) == 0)
+		tell(channel->to_program[1]);
+}
+
+static bool seize(struct channel *channel, struct tracer *tracer, const struct options *options,
+		  pid_t pid)
+{
+	struct handoff *shared = channel->shared;
+
+	shared->filter = build_filter(tracer, options, shared);
+	if (receive(channel->to_tracer[0]) < 0)
+		return false; /* the program is gone already */
+	if (tracer_seize(tracer, pid, shared->filter) < 0) {
+		shared->error_number = errno;
+		snprintf(shared->error, sizeof(shared->error), "the program cannot be traced: %s",
+			 strerror(errno));
+	}
+	fcntl(channel->to_tracer[0], F_SETFL, O_NONBLOCK);
+	return tell(channel->to_program[1]) && !shared->error[0];
+}
+
+bool handoff_trace(struct channel *channel, const struct options *options, pid_t pid,
+		   bool parent_form, int report_fd, const char *note, struct handoff_end *end)
+{
+	struct tracer_options tracer_options;
+	struct parent parent = {0};
+	struct buf error = {0};
+	bool followed = false;
+
+	close(channel->to_tracer[1]);
+	close(channel->to_program[0]);
+	fill_options(&tracer_options, options, parent_form);
+	struct tracer *tracer = tracer_new(&tracer_options, &error);
+	if (!tracer) {
+		snprintf(channel->shared->error, sizeof(channel->shared->error), "%s",
+			 buf_str(&error));
+		tell(channel->to_program[1]);
+		buf_free(&error);
+		return false;
+	}
+	tracer->report_fd = report_fd;
+	if (options->debug)
+		tracer->debug = fdopen(fcntl(report_fd, F_DUPFD_CLOEXEC, 3), "w");
+	if (note)
+		tracer_warn(tracer, "%s", note);
+	tracer->before_exec = before_exec;
+	tracer->before_exec_data = channel;
+	if (parent_form)
+		parent_attach(&parent, tracer);
+	if (seize(channel, tracer, options, pid)) {
+		followed = tracer_run(tracer) == 0 && tracer->main_ended;
+		end->code = tracer->main_code;
+		end->value = tracer->main_value;
+	}
+	close(channel->to_program[1]);
+	close(channel->to_tracer[0]);
+	if (tracer->debug)
+		fclose(tracer->debug);
+	tracer_free(tracer);
+	return followed;
+}

@@ -1,0 +1,121 @@
+#include "launchers/parent.h"
+
+#include "base/proc.h"
+#include "launchers/program.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <sys/resource.h>
+
+/* A launcher signals the whole group, or us alone. The program's own copy comes within this time. */
+#define GROUP_WINDOW 60000000
+#define SEEN_FOR     1000000000
+
+static const int passed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,  SIGTSTP,
+				SIGCONT, SIGWINCH, SIGURG,  SIGIO,   SIGPWR,  SIGVTALRM};
+
+static void passed_on_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
+		sigaddset(set, passed_on[i]);
+}
+
+void parent_block(sigset_t *old)
+{
+	sigset_t set;
+
+	passed_on_set(&set);
+	sigprocmask(SIG_BLOCK, &set, old);
+}
+
+/* @return whether the signal waits to be delivered to the program: then it has had it. */
+static bool is_pending(pid_t pid, int sig)
+{
+	static const char *const keys[] = {"SigPnd:", "ShdPnd:"};
+	uint64_t pending[2] = {0};
+
+	proc_status(pid, 16, keys, pending, 2);
+	return ((pending[0] | pending[1]) >> (sig - 1)) & 1;
+}
+
+static void pass_on(pid_t pid, const siginfo_t *info)
+{
+	if (info->si_code == SI_QUEUE)
+		sigqueue(pid, info->si_signo, info->si_value);
+	else
+		kill(pid, info->si_signo);
+}
+
+static void each_tick(struct tracer *tracer, uint64_t now, void *data)
+{
+	const struct timespec at_once = {0};
+	struct parent *parent = data;
+	siginfo_t info;
+	sigset_t set;
+
+	passed_on_set(&set);
+	while (sigtimedwait(&set, &info, &at_once) > 0) {
+		/* The terminal's and the kernel's reach the program by themselves. */
+		if (info.si_code > 0 || tracer->main_ended)
+			continue;
+		parent->held[info.si_signo] = (struct parent_signal){info, now};
+	}
+	for (int sig = 1; sig < 32; sig++) {
+		struct parent_signal *held = &parent->held[sig];
+		if (!held->info.si_signo)
+			continue;
+		bool shared = parent->seen[sig].sender == held->info.si_pid &&
+			      now - parent->seen[sig].time < SEEN_FOR;
+		if (!shared && now - held->since < GROUP_WINDOW)
+			continue;
+		if (!shared && !is_pending(tracer->main_pid, sig) && !tracer->main_ended)
+			pass_on(tracer->main_pid, &held->info);
+		held->info.si_signo = 0;
+	}
+}
+
+static void main_signal(struct tracer *tracer, int sig, const siginfo_t *info, void *data)
+{
+	struct parent *parent = data;
+
+	if (sig < 32 && info->si_code <= 0) {
+		parent->seen[sig].sender = info->si_pid;
+		parent->seen[sig].time = clock_now(&tracer->clock);
+	}
+}
+
+/* Whoever watches us with waitpid(WUNTRACED), a shell above all, must see the program's stop as ours. */
+static void main_stopped(struct tracer *tracer, void *data)
+{
+	(void)tracer;
+	(void)data;
+	raise(SIGSTOP);
+}
+
+void parent_attach(struct parent *parent, struct tracer *tracer)
+{
+	parent->tracer = tracer;
+	tracer->parent_data = parent;
+	tracer->each_tick = each_tick;
+	tracer->main_signal = main_signal;
+	tracer->main_stopped = main_stopped;
+}
+
+void parent_end(const struct handoff_end *end)
+{
+	const struct rlimit none = {0, 0};
+	sigset_t set;
+
+	if (end->code == CLD_EXITED)
+		_exit(end->value);
+	/* The program has left a core file if one was wanted; ours would replace it. */
+	setrlimit(RLIMIT_CORE, &none);
+	signal(end->value, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, end->value);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(end->value);
+	_exit(128 + end->value);
+}

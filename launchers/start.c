@@ -1,0 +1,210 @@
+#include "launchers/start.h"
+
+#include "launchers/handoff.h"
+#include "launchers/parent.h"
+#include "launchers/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/close_range.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+void start_say(const char *format, ...)
+{
+	va_list args;
+	char text[1024];
+
+	/* In one write, and without stdio's buffers, which an exec would lose. */
+	va_start(args, format);
+	int n = snprintf(text, sizeof(text), "dftrace-run: ");
+	int len = vsnprintf(text + n, sizeof(text) - (size_t)n - 1, format, args);
+	va_end(args);
+	if (len < 0)
+		return;
+	size_t total = strlen(text);
+	text[total++] = '\n';
+	(void)!write(STDERR_FILENO, text, total);
+}
+
+/* The tracer is alone in its session, keeps nothing of the program's but stderr, and has the room that the
+ * hard limits give. @return the descriptor of stderr, -1: none. */
+static int become_tracer(const struct channel *channel)
+{
+	const int limits[] = {RLIMIT_NOFILE, RLIMIT_AS,    RLIMIT_DATA,   RLIMIT_FSIZE,
+			      RLIMIT_CPU,    RLIMIT_NPROC, RLIMIT_MEMLOCK};
+	const int ignored[] = {SIGXCPU, SIGXFSZ, SIGPIPE, SIGHUP};
+	struct rlimit limit;
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (getrlimit((__rlimit_resource_t)limits[i], &limit) == 0) {
+			limit.rlim_cur = limit.rlim_max;
+			setrlimit((__rlimit_resource_t)limits[i], &limit);
+		}
+	}
+	for (int sig = 1; sig < SIGRTMIN; sig++)
+		signal(sig, SIG_DFL);
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+
+	/* Ours are the lowest: pipes first, then stderr. */
+	const int mine[] = {channel->to_tracer[0], channel->to_tracer[1], channel->to_program[0],
+			    channel->to_program[1]};
+	int keep = 3;
+	for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); i++)
+		keep = mine[i] >= keep ? mine[i] + 1 : keep;
+	int report = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, keep);
+	for (int fd = 3; fd < keep; fd++) {
+		bool is_mine = false;
+		for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); i++)
+			is_mine |= mine[i] == fd;
+		if (!is_mine)
+			close(fd);
+	}
+	if (report > keep)
+		close_range((unsigned)keep, (unsigned)report - 1, 0);
+	close_range((unsigned)(report >= 0 ? report : keep - 1) + 1, ~0U, 0);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd < 3; fd++) {
+		if (fd != null)
+			dup3(null, fd, O_CLOEXEC);
+	}
+	if (null > 2)
+		close(null);
+	(void)!chdir("/");
+	return report;
+}
+
+/* The middle process: makes the tracer and is gone, so that nobody is the tracer's parent. */
+static pid_t fork_tracer(struct channel *channel, const struct options *options, pid_t program,
+			 bool has_stderr)
+{
+	struct handoff_end end;
+	pid_t middle = fork();
+
+	if (middle != 0)
+		return middle;
+	pid_t pid = fork();
+	if (pid != 0) {
+		channel->shared->tracer_pid = pid > 0 ? pid : 0;
+		channel->shared->error_number = pid < 0 ? errno : 0;
+		_exit(0);
+	}
+	setsid();
+	int report = become_tracer(channel);
+	if (!has_stderr && report >= 0) {
+		close(report);
+		report = -1;
+	}
+	_exit(handoff_trace(channel, options, program, false, report, NULL, &end) ? 0 : EXIT_OURS);
+}
+
+/* @return as handoff_program; `error` says what the tracer could not do. */
+static enum handoff_result start_detached(const struct options *options, const char *path,
+					  struct buf *error, int *status)
+{
+	struct channel channel;
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction before;
+	bool has_stderr = fcntl(STDERR_FILENO, F_GETFD) >= 0 && !options->stderr_closed;
+
+	*status = 0;
+	if (handoff_open(&channel) < 0) {
+		buf_addf(error, "cannot start the tracer: %s", strerror(errno));
+		return HANDOFF_FAILED;
+	}
+	/* A child that dies while SIGCHLD is ignored leaves nothing: no signal, no status, no resource
+	 * usage that the program could find. */
+	sigaction(SIGCHLD, &ignore, &before);
+	pid_t middle = fork_tracer(&channel, options, getpid(), has_stderr);
+	int reason = errno;
+	if (middle > 0) {
+		while (waitpid(middle, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	sigaction(SIGCHLD, &before, NULL);
+	if (middle < 0 || channel.shared->tracer_pid == 0) {
+		reason = middle < 0 ? reason : channel.shared->error_number;
+		buf_addf(error, "cannot start the tracer: %s", strerror(reason));
+		return HANDOFF_FAILED;
+	}
+	enum handoff_result result = handoff_program(&channel, path, options->argv, status);
+	if (*status == 0)
+		buf_add_str(error, channel.shared->error[0]
+					   ? channel.shared->error
+					   : "the tracer ended before the program began");
+	return result;
+}
+
+/* @return the status to exit with, or does not return. */
+static int start_parent(const struct options *options, const char *path, const char *note)
+{
+	struct channel channel;
+	struct handoff_end end;
+	sigset_t mask;
+	int status;
+
+	if (handoff_open(&channel) < 0) {
+		start_say("cannot start the program: %s", strerror(errno));
+		return EXIT_OURS;
+	}
+	channel.shared->tracer_pid = getpid();
+	parent_block(&mask);
+	pid_t pid = fork();
+	if (pid < 0) {
+		start_say("cannot start the program: %s", strerror(errno));
+		return EXIT_OURS;
+	}
+	if (pid == 0) {
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+		handoff_program(&channel, path, options->argv, &status);
+		_exit(status ? status : EXIT_OURS);
+	}
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	int report = options->stderr_closed ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	bool followed = handoff_trace(&channel, options, pid, true, report, note, &end);
+	if (!followed) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		start_say("%s",
+			  channel.shared->error[0] ? channel.shared->error : "lost the program");
+		return EXIT_OURS;
+	}
+	parent_end(&end);
+}
+
+int start(const struct options *options, const char *path)
+{
+	const char *note = NULL;
+	struct buf error = {0};
+	int status = 0;
+
+	if (options->tracer == TRACER_FORM_AUTO && getpid() == 1) {
+		/* Its end would end the namespace, tracer included. */
+		note = "as pid 1 of its namespace dftrace-run is the program's parent: pid and "
+		       "ppid differ";
+	} else if (options->tracer != TRACER_FORM_PARENT) {
+		enum handoff_result result = start_detached(options, path, &error, &status);
+		if (status == 0 &&
+		    (result != HANDOFF_REFUSED || options->tracer == TRACER_FORM_DETACHED)) {
+			start_say("%s", buf_str(&error));
+			status = EXIT_OURS;
+		}
+		buf_free(&error);
+		if (status)
+			return status;
+		note = "seizing its parent was refused, so the tracer is the program's parent";
+	}
+	return start_parent(options, path, note);
+}
