@@ -37,7 +37,14 @@ void line_ids(struct line_ids *ids, pid_t pid, pid_t tid)
 	p = put_i64(p, pid);
 	p = put_text(p, ",\"tid\":");
 	p = put_i64(p, tid);
-	ids->len = (unsigned char)(p - ids->text);
+	ids->len = (size_t)(p - ids->text);
+}
+
+/* All of the text is copied, which the compiler does in a few moves; what is too much is overwritten. */
+static char *put_ids(char *p, const struct line_ids *ids)
+{
+	put_bytes(p, ids->text, sizeof(ids->text));
+	return p + ids->len;
 }
 
 void line_record(struct buf *out, const struct line_format *format, const struct line_ids *ids,
@@ -56,10 +63,10 @@ void line_record(struct buf *out, const struct line_format *format, const struct
 		*p++ = ',';
 	}
 	p = put_text(p, "\"name\":\"");
-	p = put_bytes(p, record->kind, strlen(record->kind));
+	p = put_string(p, record->kind);
 	const struct piece *category = &categories[LAYER_DFTRACER][format->v2];
 	p = put_bytes(p, category->text, category->len);
-	p = put_bytes(p, ids->text, ids->len);
+	p = put_ids(p, ids);
 	if (format->v2)
 		p = put_text(p, ",\"ph\":4,\"args\":{\"hhash\":");
 	else
@@ -98,7 +105,7 @@ static char *put_arg(char *p, const struct event_arg *arg)
 	if (arg->kind == EVENT_NAME && !arg->value.ref)
 		return p;
 	p = put_text(p, ",\"");
-	p = put_bytes(p, arg->name, strlen(arg->name));
+	p = put_string(p, arg->name);
 	p = put_text(p, "\":");
 	switch (arg->kind) {
 	case EVENT_INT:
@@ -151,7 +158,7 @@ void line_event(struct buf *out, const struct line_format *format, const struct 
 	p = put_text(p, ",\"name\":\"");
 	p = put_escaped(p, event->name, strlen(event->name));
 	p = put_bytes(p, category->text, category->len);
-	p = put_bytes(p, ids->text, ids->len);
+	p = put_ids(p, ids);
 	p = put_text(p, ",\"ts\":");
 	p = put_u64(p, ts);
 	p = put_text(p, ",\"dur\":");

@@ -20,8 +20,8 @@ struct line_format {
 
 /* The part of a line that says whose it is: `,"pid":P,"tid":T`. */
 struct line_ids {
-	unsigned char len;
-	char text[47];
+	size_t len;
+	char text[40]; /* two numbers of 11 bytes and 14 of text */
 };
 
 void line_ids(struct line_ids *ids, pid_t pid, pid_t tid);

@@ -249,8 +249,10 @@ static void write_chunks(struct worker *worker, struct trace *trace, struct chun
 	struct chunk *chunk;
 	size_t lost = 0;
 
-	if (!atomic_load(&trace->refused) && open_file(worker, trace) < 0)
-		refuse(worker, trace, errno, trace->counted);
+	if (!atomic_load(&trace->refused) && open_file(worker, trace) < 0) {
+		bool gone = trace->counted && (errno == ENOENT || errno == ESTALE);
+		refuse(worker, trace, errno, gone);
+	}
 	while (!TAILQ_EMPTY(chunks) && !atomic_load(&trace->refused)) {
 		size_t count = flush_some(worker, trace, chunks);
 		if (count > 0)

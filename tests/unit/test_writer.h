@@ -201,11 +201,20 @@ static inline void read_trace(const char *path, struct contents *contents)
 	buf_free(&raw);
 }
 
-/* @return the events of the process in the text, -1 when it is not whole lines in brackets. */
+/* @return whether this is a line of JSON. A blank before its end is allowed in plain files. */
+static inline bool is_object(const char *line, size_t len)
+{
+	while (len > 0 && line[len - 1] == ' ')
+		len--;
+	return len > 2 && line[0] == '{' && line[1] == '"' && line[len - 1] == '}';
+}
+
+/* @return the events of the process in the text, -1 when it is not whole lines, in brackets in v1. */
 static inline long count_events(const struct buf *text)
 {
 	const char *p = text->data;
 	const char *end = p + text->len;
+	bool v1 = text->len > 0 && *p == '[';
 	bool closed = false;
 	long events = 0;
 
@@ -214,24 +223,20 @@ static inline long count_events(const struct buf *text)
 		if (!line_end || closed)
 			return -1;
 		size_t len = (size_t)(line_end - p);
-		if (n == 0) {
-			if (len != 1 || *p != '[')
+		if (v1 && n == 0) {
+			if (len != 1)
 				return -1;
-		} else if (len == 1 && *p == ']') {
+		} else if (v1 && len == 1 && *p == ']') {
 			closed = true;
 		} else {
-			/* A blank before the line's end is allowed in plain files. */
-			while (len > 0 && p[len - 1] == ' ')
-				len--;
-			if (len < 2 || *p != '{' || p[len - 1] != '}' ||
-			    memchr(p + 1, '\n', len - 1))
+			if (!is_object(p, len))
 				return -1;
-			events += memmem(p, len, "\"ph\":\"X\"", 8) &&
+			events += memmem(p, len, v1 ? "\"ph\":\"X\"" : "\"ph\":1,", v1 ? 8 : 7) &&
 				  !memmem(p, len, "\"cat\":\"dftracer\"", 16);
 		}
 		p = line_end + 1;
 	}
-	return closed ? events : -1;
+	return closed == v1 ? events : -1;
 }
 
 /* @return how many files are in the directory; the path of one of them. */

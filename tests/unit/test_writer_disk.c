@@ -106,14 +106,16 @@ static void add_flush(struct place *place, struct trace *trace, struct name *fil
 static void the_file_is_valid_after_each_write(void **state)
 {
 	(void)state;
-	/* Both formats of file; flushes of one line to many. */
-	for (unsigned plain = 0; plain < 2; plain++) {
+	/* Each kind of file; flushes of one line to many. */
+	for (unsigned kind = 0; kind < 4; kind++) {
+		bool plain = kind & 1;
 		struct place place;
 		struct contents contents;
 		struct name *file = name_of("/data/x");
 		reset_disk();
 		place_new(&place);
 		place.options.compress = !plain;
+		place.options.v2 = kind & 2;
 		place_start(&place);
 		struct trace *trace = open_trace(&place, 77, "app");
 		disk.watch = !plain;
