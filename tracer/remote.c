@@ -75,16 +75,19 @@ static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
 	struct arch_regs regs;
 	struct arch_stop stop = {0};
 
-	do {
-		/* At an exec stop or a new task's first the kernel is still inside a call, whose result
-		 * it has to write first: the first stop is that call's exit, and all starts anew there. */
-		if (arch_regs_get(tid, &saved) < 0)
-			return -1;
+	if (arch_regs_get(tid, &saved) < 0)
+		return -1;
+	for (;;) {
 		regs = saved;
 		arch_regs_set_call(&regs, ip, nr, args);
 		if (arch_regs_set(tid, &regs) < 0 || next_call_stop(tracer, tid, &stop) < 0)
 			return -1;
-	} while (stop.op != ARCH_OP_ENTRY);
+		if (stop.op == ARCH_OP_ENTRY)
+			break;
+		/* At an exec stop or a new task's first the kernel is still inside a call: this is that
+		 * call's exit, where it has put the result. All starts anew. */
+		arch_regs_set_result(&saved, stop.ret);
+	}
 	if (next_call_stop(tracer, tid, &stop) < 0)
 		return -1;
 	*result = stop.ret;

@@ -56,8 +56,8 @@ void arch_regs_set_ip(struct arch_regs *regs, uint64_t ip);
 /* Makes the registers those of a task about to execute the system call instruction at `ip`. */
 void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const uint64_t args[6]);
 
-/* @return the result register. */
-int64_t arch_regs_result(const struct arch_regs *regs);
+/* Changes the result register. */
+void arch_regs_set_result(struct arch_regs *regs, int64_t result);
 
 /* Changes one argument of the call at whose entry the task stands. @return 0, or -1 with errno. */
 int arch_set_arg(pid_t tid, unsigned n, uint64_t value);

@@ -116,9 +116,9 @@ void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const 
 	r->r9 = args[5];
 }
 
-int64_t arch_regs_result(const struct arch_regs *regs)
+void arch_regs_set_result(struct arch_regs *regs, int64_t result)
 {
-	return (int64_t)regs->raw.rax;
+	regs->raw.rax = (unsigned long long)result;
 }
 
 int arch_set_arg(pid_t tid, unsigned n, uint64_t value)
