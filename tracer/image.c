@@ -71,6 +71,7 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 
 	if (!process)
 		return NULL;
+	tracer->images++;
 	process->started = true;
 	if (!parent) {
 		const char *const key = "PPid:";
@@ -108,6 +109,7 @@ int image_exec(struct tracer *tracer, struct task *task)
 
 	if (!process)
 		return -1;
+	tracer->images++;
 	process->ppid = old->ppid;
 	process->is_main = old->is_main;
 	process->threads = 1;

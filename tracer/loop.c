@@ -98,11 +98,27 @@ static int drain(struct tracer *tracer)
 
 enum wait_result { WAIT_STATUS, WAIT_TICK, WAIT_NOTHING_LEFT, WAIT_FAILED };
 
+/* Waits until some task has news, without taking it. @return as waitid. */
+static int wait_for_news(struct tracer *tracer, siginfo_t *info)
+{
+	const int what = WSTOPPED | WEXITED | WNOWAIT | __WALL;
+	uint64_t spin = place_spin_ns(tracer->place);
+
+	if (spin) {
+		uint64_t until = clock_now(&tracer->clock) + spin;
+		do {
+			if (waitid(P_ALL, 0, info, what | WNOHANG) < 0 || info->si_pid)
+				return info->si_pid ? 0 : -1;
+		} while (clock_now(&tracer->clock) < until);
+	}
+	return waitid(P_ALL, 0, info, what);
+}
+
 static enum wait_result wait_more(struct tracer *tracer)
 {
 	siginfo_t info = {0};
 
-	if (waitid(P_ALL, 0, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
+	if (wait_for_news(tracer, &info) < 0) {
 		if (errno == EINTR)
 			return WAIT_TICK;
 		return errno == ECHILD ? WAIT_NOTHING_LEFT : WAIT_FAILED;

@@ -74,6 +74,7 @@ struct place {
 
 	pthread_mutex_t lock; /* guards what follows */
 	cpu_set_t *scratch;
+	bool idle;   /* the loop is SCHED_IDLE, so the workers are */
 	int avoided; /* CPU that the workers were told to avoid, -1: none */
 	pid_t *workers;
 	size_t nworkers;
@@ -139,6 +140,12 @@ static void others(const struct place *place, int cpu, bool near, cpu_set_t *set
 		memcpy(set, place->allowed, set_size());
 }
 
+/* A worker may be gone, and its number with a thread of the program by now. */
+static bool is_ours(pid_t worker)
+{
+	return tgkill(getpid(), worker, 0) == 0;
+}
+
 /* Sends the workers away from `cpu` (-1: anywhere). Refusals do not matter: they work where they are. */
 static void place_workers(struct place *place, int cpu)
 {
@@ -147,8 +154,7 @@ static void place_workers(struct place *place, int cpu)
 		place->avoided = cpu;
 		others(place, cpu, false, place->scratch);
 		for (size_t i = 0; i < place->nworkers; i++) {
-			/* A worker may be gone, and its number with a thread of the program by now. */
-			if (tgkill(getpid(), place->workers[i], 0) == 0)
+			if (is_ours(place->workers[i]))
 				sched_setaffinity(place->workers[i], set_size(), place->scratch);
 		}
 	}
@@ -162,10 +168,6 @@ void place_worker(void *data)
 
 	if (!place->enabled)
 		return;
-	/* A thread that the loop started late has the loop's class. Where that cannot be undone, they
-	 * share alike. */
-	if (sched_getscheduler(0) == SCHED_IDLE)
-		sched_setscheduler(0, SCHED_OTHER, &none);
 	if (place->nallowed == 1) {
 		/* Not SCHED_IDLE: a fifth of this weight, and then traces would fall far behind a program that
 		 * computes. */
@@ -173,6 +175,8 @@ void place_worker(void *data)
 		return;
 	}
 	pthread_mutex_lock(&place->lock);
+	if (place->idle)
+		sched_setscheduler(0, SCHED_IDLE, &none);
 	others(place, place->avoided, false, place->scratch);
 	sched_setaffinity(0, set_size(), place->scratch);
 	pid_t *workers = reallocarray(place->workers, place->nworkers + 1, sizeof(*workers));
@@ -367,6 +371,9 @@ static bool has_own_group(pid_t tid)
 	return ours != theirs && our_nice <= their_nice && in_root_cpu_group();
 }
 
+/* Enters SCHED_IDLE where that does no harm. The workers go along: a group's share is spread over its CPUs
+ * by the weight of what runs there, and one thread of the ordinary class would leave the loop's CPU next to
+ * nothing of it. */
 static void decide_class(struct place *place, pid_t tid)
 {
 	const struct sched_param none = {0};
@@ -375,8 +382,15 @@ static void decide_class(struct place *place, pid_t tid)
 		return;
 	place->class_decided = true;
 	/* With one CPU there is no other to keep the tracee from. */
-	if (place->nallowed > 1 && has_own_group(tid))
-		sched_setscheduler(0, SCHED_IDLE, &none);
+	if (place->nallowed == 1 || !has_own_group(tid) || sched_setscheduler(0, SCHED_IDLE, &none))
+		return;
+	pthread_mutex_lock(&place->lock);
+	place->idle = true;
+	for (size_t i = 0; i < place->nworkers; i++) {
+		if (is_ours(place->workers[i]))
+			sched_setscheduler(place->workers[i], SCHED_IDLE, &none);
+	}
+	pthread_mutex_unlock(&place->lock);
 }
 
 static void rest(struct place *place)

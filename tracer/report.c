@@ -102,6 +102,20 @@ static void add_running(struct tracer *tracer, uint64_t lost[LOST_COUNT])
 	}
 }
 
+/* -v: what was left out on purpose, and what it took. */
+static void add_verbose(struct tracer *tracer, struct buf *line)
+{
+	buf_addf(line, "dftrace-run: %llu process images, %llu stops, %s",
+		 (unsigned long long)tracer->images, (unsigned long long)tracer->stops,
+		 tracer->filter ? "seccomp filter" : "no seccomp filter");
+	for (int i = 0; i < SKIPPED_COUNT; i++) {
+		if (tracer->skipped[i])
+			buf_addf(line, ", skipped:%s %llu", skipped_name(i),
+				 (unsigned long long)tracer->skipped[i]);
+	}
+	buf_add_char(line, '\n');
+}
+
 void report_exit(struct tracer *tracer, uint64_t now)
 {
 	struct writer_totals totals;
@@ -128,6 +142,8 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	if (line.len > LINE_MAX_BYTES - 1)
 		line.len = LINE_MAX_BYTES - 1;
 	buf_add_char(&line, '\n');
+	if (tracer->options->verbose)
+		add_verbose(tracer, &line);
 	if (!line.failed && !tracer->options->quiet && tracer->main_execed)
 		write_line(tracer->report_fd, line.data, line.len);
 	buf_free(&line);
