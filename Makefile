@@ -114,6 +114,15 @@ lint:
 lint-code: $(B)/version.h
 	$(Q)tools/lint -std=gnu17 -D_GNU_SOURCE $(warnings:-Werror=) -I. -I$(B) $(pkg_cflags)
 
+$(B)/bench/%: bench/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 $< -o $@
+
+# ROUNDS=9 for a quieter result. Figures, never a test: a missed aim does not fail.
+bench: all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5)
+
 install: all
 	install -D -m 755 $(B)/dftrace-run $(DESTDIR)$(PREFIX)/bin/dftrace-run
 	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Prints what tracing costs on this machine, as ratios against native and strace.
+
+Each round runs every variant once, so that a change of the machine's mood meets all of them; a ratio is
+made within its round, and the table shows the median of the rounds and their range. Nothing here is a
+test: a missed aim is printed, and the exit status stays 0 (other than when something did not run).
+"""
+
+import argparse
+import gzip
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# Calls per run: some tenths of a second each.
+NATIVE_CALLS = 300_000
+TRACED_CALLS = 30_000
+STRACE_CALLS = 20_000
+UNPINNED_CALLS = 3_000
+GETPPID_CALLS = 1_000_000
+STARTS = 20
+
+
+class Bench:
+    def __init__(self, build, directory):
+        self.calls = str(build / "bench" / "calls")
+        self.tracer = [str(build / "dftrace-run"), "-q"]
+        self.directory = directory
+        self.byte = directory / "byte"
+        self.byte.write_bytes(b"x")
+        self.cpu = {min(os.sched_getaffinity(0))}
+        self.runs = 0
+
+    def prefix(self):
+        self.runs += 1
+        return self.directory / f"run{self.runs}" / "t"
+
+    def dftrace(self, *options):
+        return [*self.tracer, "-o", str(self.prefix()), *options, "--"]
+
+    def strace(self, what):
+        return ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={what}"]
+
+    def run(self, command, pinned=False):
+        """@return what the command printed; its failure ends the bench."""
+        pin = (lambda: os.sched_setaffinity(0, self.cpu)) if pinned else None
+        done = subprocess.run(command, stdout=subprocess.PIPE, preexec_fn=pin, check=False)
+        if done.returncode:
+            sys.exit(f"bench: exit status {done.returncode} from: {' '.join(command)}")
+        return done.stdout.decode()
+
+    def call_ns(self, tracer, call, count, pinned=False):
+        command = [*tracer, self.calls, call, str(count), str(self.byte)]
+        return float(self.run(command, pinned))
+
+    def start_ns(self, tracer):
+        """A program that does nothing, from its start until its status is there."""
+        taken = []
+        for _ in range(STARTS):
+            start = time.perf_counter_ns()
+            self.run([*tracer, shutil.which("true")])
+            taken.append(time.perf_counter_ns() - start)
+        return statistics.median(taken)
+
+    def memory_and_size(self, count):
+        """@return (peak memory of the tracer in KiB, bytes on disk, events) of one process."""
+        prefix = self.prefix()
+        command = [*self.tracer, "-o", str(prefix), "--", self.calls, "pread", str(count)]
+        program = subprocess.Popen([*command, str(self.byte)], stdout=subprocess.DEVNULL)
+        tracer = peak = 0
+        while program.poll() is None:
+            # The program keeps its process, so it names its tracer.
+            tracer = tracer or field(f"/proc/{program.pid}/status", "TracerPid")
+            if tracer:
+                peak = max(peak, field(f"/proc/{tracer}/status", "VmHWM"))
+            time.sleep(0.005)
+        if program.returncode:
+            sys.exit(f"bench: exit status {program.returncode} from: {' '.join(command)}")
+        files = list(prefix.parent.glob("*.pfw.gz"))
+        if not files or not peak:
+            sys.exit("bench: no trace was written, or its tracer was not seen")
+        size = events = 0
+        for file in files:
+            size += file.stat().st_size
+            with gzip.open(file, "rt") as lines:
+                events += sum('"ph":"X"' in line for line in lines)
+        if events < count:
+            sys.exit(f"bench: {events} events of {count} calls")
+        return peak, size, events
+
+
+def field(path, name):
+    """@return the number behind a name in a status file of /proc, 0 when the process is gone."""
+    try:
+        for line in Path(path).read_text(encoding="utf-8").splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def one_round(bench, has_strace):
+    """@return the figures of one round, by name."""
+    native = bench.call_ns([], "pread", NATIVE_CALLS)
+    traced = bench.call_ns(bench.dftrace(), "pread", TRACED_CALLS)
+    pinned = bench.call_ns(bench.dftrace(), "pread", TRACED_CALLS, pinned=True)
+    untraced_native = bench.call_ns([], "getppid", GETPPID_CALLS)
+    untraced = bench.call_ns(bench.dftrace(), "getppid", GETPPID_CALLS)
+    figures = {
+        "native_us": native / 1e3,
+        "traced_us": traced / 1e3,
+        "pinned_us": pinned / 1e3,
+        "added_us": (traced - native) / 1e3,
+        "against_native": traced / native,
+        "untraced_ns": untraced - untraced_native,
+    }
+    start = bench.start_ns(bench.dftrace())
+    figures["start_native_ms"] = bench.start_ns([]) / 1e6
+    figures["start_ms"] = start / 1e6
+    if has_strace:
+        alone = bench.call_ns(bench.strace("pread64"), "pread", UNPINNED_CALLS)
+        beside = bench.call_ns(bench.strace("pread64"), "pread", STRACE_CALLS, pinned=True)
+        strace_untraced = bench.call_ns(bench.strace("pread64"), "getppid", GETPPID_CALLS)
+        strace_start = bench.start_ns(bench.strace("%file,%desc"))
+        figures |= {
+            "strace_us": alone / 1e3,
+            "strace_pinned_us": beside / 1e3,
+            "against_strace": traced / alone,
+            "against_strace_pinned": traced / beside,
+            "strace_untraced_ns": strace_untraced - untraced_native,
+            "strace_start_ms": strace_start / 1e6,
+            "start_against_strace": start / strace_start,
+        }
+    peak, size, events = bench.memory_and_size(NATIVE_CALLS // 2)
+    figures["peak_mib"] = peak / 1024
+    figures["event_bytes"] = size / events
+    return figures
+
+
+# Name, what is shown, format, and the aim: at most that much.
+TABLE = [
+    ("native_us", "1-byte pread, native, us", "{:.2f}", None),
+    ("traced_us", "  under dftrace-run, us", "{:.2f}", None),
+    ("pinned_us", "  under dftrace-run, both on one CPU, us", "{:.2f}", None),
+    ("strace_us", "  under strace -f --seccomp-bpf, us", "{:.2f}", None),
+    ("strace_pinned_us", "  under the same strace, both on one CPU, us", "{:.2f}", None),
+    ("added_us", "added to a traced call, us", "{:.2f}", None),
+    ("against_native", "traced call against native", "{:.1f}x", None),
+    ("against_strace", "traced call against strace", "{:.2f}x", 0.25),
+    ("against_strace_pinned", "traced call against strace on one CPU", "{:.2f}x", 0.75),
+    ("untraced_ns", "added to a call that is not traced, ns", "{:.0f}", 60),
+    ("strace_untraced_ns", "  by strace, ns", "{:.0f}", None),
+    ("start_native_ms", "start and end of true, native, ms", "{:.2f}", None),
+    ("start_ms", "  under dftrace-run, ms", "{:.2f}", None),
+    ("strace_start_ms", "  under strace (%file,%desc), ms", "{:.2f}", None),
+    ("start_against_strace", "start and end of true against strace", "{:.2f}x", 1.0),
+    ("event_bytes", "bytes on disk per event, preads", "{:.1f}", 10),
+    ("peak_mib", "peak memory of the tracer, one process, MiB", "{:.1f}", 16),
+]
+
+
+def print_table(rounds):
+    row = "{:46}{:>10}{:>20}{:>10}  {}"
+    print(row.format("", "median", "range", "aim", ""))
+    for name, title, form, aim in TABLE:
+        values = [figures[name] for figures in rounds if name in figures]
+        if not values:
+            continue
+        middle = statistics.median(values)
+        spread = f"{form.format(min(values))} - {form.format(max(values))}"
+        aimed = "" if aim is None else "<= " + form.format(aim)
+        verdict = "" if aim is None else "met" if middle <= aim else "MISSED"
+        print(row.format(title, form.format(middle), spread, aimed, verdict).rstrip())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, default=Path("build"), help="build directory")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds: at least 1")
+    has_strace = shutil.which("strace") is not None
+    if not has_strace:
+        print("bench: strace is not installed: the rows against it are left out", file=sys.stderr)
+    rounds = []
+    with tempfile.TemporaryDirectory(prefix="dftrace-bench-") as directory:
+        bench = Bench(options.build.resolve(), Path(directory))
+        for number in range(options.rounds):
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+            rounds.append(one_round(bench, has_strace))
+    cpus = len(os.sched_getaffinity(0))
+    print(f"{cpus} CPUs, Linux {os.uname().release}, {options.rounds} rounds, interleaved")
+    print_table(rounds)
+
+
+if __name__ == "__main__":
+    main()
