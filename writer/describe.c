@@ -258,7 +258,8 @@ static void note_hang(struct writer *writer, const struct trace *trace)
 		writer->hung_steps = writer->hung->steps;
 }
 
-/* Waits until the trace's file is complete. Under the lock. @return 0, or -1 with errno ETIMEDOUT. */
+/* Waits until the trace's file is complete. Under the lock. @return 0, or -1 with errno
+ * ETIMEDOUT. */
 static int wait_for_file(struct writer *writer, struct trace *trace, const bool *done,
 			 uint64_t deadline)
 {

@@ -40,7 +40,8 @@ void line_ids(struct line_ids *ids, pid_t pid, pid_t tid)
 	ids->len = (size_t)(p - ids->text);
 }
 
-/* All of the text is copied, which the compiler does in a few moves; what is too much is overwritten. */
+/* All of the text is copied, which the compiler does in a few moves; what is too much is
+ * overwritten. */
 static char *put_ids(char *p, const struct line_ids *ids)
 {
 	put_bytes(p, ids->text, sizeof(ids->text));

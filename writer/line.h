@@ -40,9 +40,9 @@ struct line_record {
 void line_record(struct buf *out, const struct line_format *format, const struct line_ids *ids,
 		 const struct line_record *record);
 
-/* Appends an event's line; nothing when `out` fails. An event with level 0 has neither level nor p_idx; a
- * name argument without a name is left out. The names that it refers to must have been hashed
- * and written. */
+/* Appends an event's line; nothing when `out` fails. An event with level 0 has neither level nor
+ * p_idx; a name argument without a name is left out. The names that it refers to must have been
+ * hashed and written. */
 void line_event(struct buf *out, const struct line_format *format, const struct line_ids *ids,
 		const struct event *event);
 

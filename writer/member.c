@@ -3,8 +3,9 @@
 #include <errno.h>
 
 /* Chosen by measurement on the lines of a program that reads one byte at a time, 12 µs apart:
- * level 1 makes 9.1 bytes of an event, 4 the first fewer than 8; with longer windows, more memory or
- * deeper searches it costs more time and gains little. See member_stream_reset for the searches. */
+ * level 1 makes 9.1 bytes of an event, 4 the first fewer than 8; with longer windows, more
+ * memory or deeper searches it costs more time and gains little. See member_stream_reset for the
+ * searches. */
 enum {
 	LEVEL = 4,
 	WINDOW_BITS = 15,
@@ -27,7 +28,8 @@ int member_stream_new(z_stream *stream)
 void member_stream_reset(z_stream *stream)
 {
 	deflateReset(stream);
-	/* A reset undoes this. Lines repeat the line before: the first few candidates are the best. */
+	/* A reset undoes this. Lines repeat the line before: the first few candidates are the
+	 * best. */
 	deflateTune(stream, 4, 4, 64, 8);
 }
 

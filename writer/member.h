@@ -31,14 +31,15 @@ void member_open(struct member *member, struct buf *out);
  * The block before must have ended at a byte. */
 void member_store(struct member *member, struct buf *out, const char *bytes, size_t len);
 
-/* Appends compressed bytes. With `flush` the block ends at a byte, and member_store and member_close
- * may follow, or another, reset stream. Without, some bytes may still be in the stream.
+/* Appends compressed bytes. With `flush` the block ends at a byte, and member_store and
+ * member_close may follow, or another, reset stream. Without, some bytes may still be in the
+ * stream.
  * @return 0, or -1 with errno ENOMEM. */
 int member_add(struct member *member, z_stream *stream, struct buf *out, const char *bytes,
 	       size_t len, bool flush);
 
-/* Appends what ends the member after `text` (short, may be empty) as its last bytes. The member itself
- * is not changed: it may go on in place of this end. */
+/* Appends what ends the member after `text` (short, may be empty) as its last bytes. The member
+ * itself is not changed: it may go on in place of this end. */
 void member_close(const struct member *member, struct buf *out, const char *text, size_t len);
 
 #endif

@@ -38,10 +38,10 @@ struct output {
  * @return 0, or -1 with errno; `path` then says where it was tried. */
 int output_create(struct output *output, const struct output_name *name);
 
-/* Replaces the ending by `bytes`, whose last `ending_len` bytes are the new ending (as long as the old
- * one, or there was none). First what lies beyond the old ending, then, in one call, what replaces it: the
- * file is valid before and after each. The caller sees to it that no ending crosses a OUTPUT_PAGE, so
- * that not even a SIGKILL can tear that last call.
+/* Replaces the ending by `bytes`, whose last `ending_len` bytes are the new ending (as long as
+ * the old one, or there was none). First what lies beyond the old ending, then, in one call,
+ * what replaces it: the file is valid before and after each. The caller sees to it that no
+ * ending crosses a OUTPUT_PAGE, so that not even a SIGKILL can tear that last call.
  * @return 0, or -1 with errno; the file then ends where it ended before. */
 int output_append(struct output *output, const struct buf *bytes, size_t ending_len);
 
@@ -51,7 +51,8 @@ void output_remove(struct output *output);
 /* Closes the descriptor and lets output_open take it up again. @return 0, or -1 with errno. */
 int output_close(struct output *output);
 
-/* Opens the file again if it is closed. @return 0, or -1 with errno (ENOENT, ESTALE: it is no more). */
+/* Opens the file again if it is closed. @return 0, or -1 with errno (ENOENT, ESTALE: it is no
+ * more). */
 int output_open(struct output *output);
 
 /* @return whether someone removed the file. It must be open. */

@@ -50,8 +50,8 @@ struct chunk {
 TAILQ_HEAD(chunk_list, chunk);
 TAILQ_HEAD(trace_list, trace);
 
-/* A deflate stream. It belongs to the trace that used it last until another needs it more: after a flush
- * any other, reset stream may go on with the member. */
+/* A deflate stream. It belongs to the trace that used it last until another needs it more: after
+ * a flush any other, reset stream may go on with the member. */
 struct stream {
 	TAILQ_ENTRY(stream) in_writer; /* least recently used first */
 	z_stream z;
@@ -141,7 +141,8 @@ struct writer {
 	unsigned long open_count;
 	unsigned long begun_files;
 
-	/* When the oldest chunk in the queue was handed over, 0: there is none. Written under the lock. */
+	/* When the oldest chunk in the queue was handed over, 0: there is none. Written under
+	 * the lock. */
 	_Atomic uint64_t oldest;
 
 	atomic_uint open_files;
@@ -210,7 +211,8 @@ void writer_note_refusal(struct writer *writer, int error, const char *path);
 
 /* trace.c: lines, on the calling thread. */
 
-/* @return where the next line goes, NULL when the trace has ended, or ends here for want of memory. */
+/* @return where the next line goes, NULL when the trace has ended, or ends here for want of
+ * memory. */
 struct buf *trace_lines(struct trace *trace);
 
 /* Hands over what is large or old enough. `now`: about the present time. */

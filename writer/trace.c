@@ -153,8 +153,8 @@ void trace_introduce(struct trace *trace, const struct line_ids *ids, struct nam
 	if (hash == trace->last_name)
 		return;
 	if (!map_get(&trace->names, hash)) {
-		/* Readers bear a line twice; memory does not bear a program that opens files without end.
-		 * For the same reason it does not matter whether the map takes it. */
+		/* Readers bear a line twice; memory does not bear a program that opens files
+		 * without end. For the same reason it does not matter whether the map takes it. */
 		if (trace->names.count >= NAMES_MOST)
 			map_free(&trace->names);
 		(void)map_put(&trace->names, hash, trace);

@@ -63,8 +63,8 @@ static size_t add_ending(struct worker *worker, const struct trace *trace)
 	size_t len = text_len + (writer->options.compress ? MEMBER_CLOSE : 0);
 	struct member unchanged = trace->member;
 
-	/* The call that will replace this ending must lie in one page. Lines leave no room for padding but
-	 * a blank, which JSON allows. */
+	/* The call that will replace this ending must lie in one page. Lines leave no room for
+	 * padding but a blank, which JSON allows. */
 	while (!out->failed && len > 0 &&
 	       (trace->output.ending_at + out->len) % OUTPUT_PAGE + len > OUTPUT_PAGE) {
 		if (writer->options.compress) {

@@ -192,7 +192,8 @@ struct chunk *chunk_new(struct writer *writer)
 {
 	struct chunk *chunk = NULL;
 
-	/* Spares are large: worth it where the chunk will be filled, too much where there are many. */
+	/* Spares are large: worth it where the chunk will be filled, too much where there are
+	 * many. */
 	if (writer_chunk_limit(writer) == CHUNK_FULL) {
 		pthread_mutex_lock(&writer->lock);
 		chunk = TAILQ_FIRST(&writer->spares);
@@ -208,7 +209,7 @@ struct chunk *chunk_new(struct writer *writer)
 void chunk_release(struct writer *writer, struct chunk *chunk)
 {
 	if (writer->spare_count < SPARES_MOST && chunk->lines.cap > CHUNK_FULL &&
-	    chunk->lines.cap <= 4 * CHUNK_FULL) {
+	    chunk->lines.cap <= 4UL * CHUNK_FULL) {
 		buf_clear(&chunk->lines);
 		chunk->events = 0;
 		TAILQ_INSERT_HEAD(&writer->spares, chunk, in_writer);
@@ -344,7 +345,8 @@ int writer_free(struct writer *writer, uint64_t deadline)
 	bool abandoned = writer->abandoned;
 	writer->stop = true;
 	pthread_cond_broadcast(&writer->work);
-	/* The thread that hangs will want its memory when it comes back, and the last to leave frees it. */
+	/* The thread that hangs will want its memory when it comes back, and the last to leave
+	 * frees it. */
 	for (unsigned i = 0; abandoned && i < writer->nworkers; i++)
 		pthread_detach(writer->workers[i].thread);
 	pthread_mutex_unlock(&writer->lock);

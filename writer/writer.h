@@ -1,10 +1,12 @@
-/* Traces on disk. A writer belongs to a tracer; a trace is one file, of one process image. Lines are
- * formatted by the caller's thread; worker threads compress and write, several traces at a time.
+/* Traces on disk. A writer belongs to a tracer; a trace is one file, of one process image. Lines
+ * are formatted by the caller's thread; worker threads compress and write, several traces at a
+ * time.
  *
- * The file on disk is a complete gzip of whole lines after every flush, and at most a second behind
- * what was given to trace_event, as long as writer_tick is called. When the workers fall behind, in bytes or in
- * time, trace_event waits for them: nothing is dropped. When the disk refuses (full, quota, EIO,
- * directory gone), that trace ends there, what it lost is counted, and calls on it stay harmless.
+ * The file on disk is a complete gzip of whole lines after every flush, and at most a second
+ * behind what was given to trace_event, as long as writer_tick is called. When the workers fall
+ * behind, in bytes or in time, trace_event waits for them: nothing is dropped. When the disk
+ * refuses (full, quota, EIO, directory gone), that trace ends there, what it lost is counted,
+ * and calls on it stay harmless.
  *
  * All functions but the workers' own are called by one thread. */
 #ifndef WRITER_WRITER_H
@@ -41,8 +43,8 @@ struct writer_options {
 /* Copies what it is given. @return NULL with errno (ENOMEM, EAGAIN from thread creation). */
 struct writer *writer_new(const struct writer_options *options);
 
-/* Hands over what is older than a quarter of a second and new since. Call it every 250 ms at most while
- * traces are open; cheap. */
+/* Hands over what is older than a quarter of a second and new since. Call it every 250 ms at
+ * most while traces are open; cheap. */
 void writer_tick(struct writer *writer);
 
 /* @return ns since the epoch at which writer_tick has something to do, 0: nothing pending. */
@@ -61,8 +63,8 @@ struct writer_totals {
 /* What has come of everything so far. Takes the workers' lock. */
 void writer_totals(struct writer *writer, struct writer_totals *totals);
 
-/* Waits until everything is on disk, `deadline` (ns since the epoch; 0: no limit) at most, stops the
- * workers and frees the writer; traces still open are flushed without an end line and freed.
+/* Waits until everything is on disk, `deadline` (ns since the epoch; 0: no limit) at most, stops
+ * the workers and frees the writer; traces still open are flushed without an end line and freed.
  * @return 0, or -1 with errno ETIMEDOUT: some worker still hung in a write and was left behind. */
 int writer_free(struct writer *writer, uint64_t deadline);
 
@@ -79,26 +81,28 @@ struct trace_info {
 	bool always;      /* write the file even if no data event comes: the launched program */
 };
 
-/* The program's name for file names and metadata, by the rules of the trace contract: the basename of
- * the first argument that is not an interpreter, an option or an assignment. */
+/* The program's name for file names and metadata, by the rules of the trace contract: the
+ * basename of the first argument that is not an interpreter, an option or an assignment. */
 void trace_exec_name(struct buf *out, const char *const *argv, size_t argc);
 
-/* Opens a trace in memory; the file comes with the first data event (`trace_event` with `data`), or at
- * once when info->always. The start line carries the time of this call.
+/* Opens a trace in memory; the file comes with the first data event (`trace_event` with `data`),
+ * or at once when info->always. The start line carries the time of this call.
  * @return NULL with errno ENOMEM. */
 struct trace *trace_new(struct writer *writer, const struct trace_info *info);
 
 /* @return a number for an event or a metadata line, unique in the file, ascending. */
 uint64_t trace_next_id(struct trace *trace);
 
-/* Formats an event, its FH lines and the thread_name line of a thread's first event; may wait for the workers. `data`:
- * whether the event alone makes the file worth writing. */
+/* Formats an event, its FH lines and the thread_name line of a thread's first event; may wait
+ * for the workers. `data`: whether the event alone makes the file worth writing. */
 void trace_event(struct trace *trace, const struct event *event, bool data);
 
-/* Names the thread for the thread_name line that comes before its first event. Without it: its number. */
+/* Names the thread for the thread_name line that comes before its first event. Without it: its
+ * number. */
 void trace_thread(struct trace *trace, pid_t tid, const char *comm);
 
-/* @return whether the next event of `tid` would be its first, so that naming it now is worth a read. */
+/* @return whether the next event of `tid` would be its first, so that naming it now is worth a
+ * read. */
 bool trace_thread_is_new(const struct trace *trace, pid_t tid);
 
 /* Adds a PR line: `{"name":"PR", … "args":{"name":key,"value":value}}`. */
@@ -113,13 +117,14 @@ struct trace_end {
 	struct name *exec; /* path of the next program */
 };
 
-/* Writes the end line and hands everything over; the trace is the writer's from here on. With `wait`, until the
- * file is complete, `deadline` (ns since the epoch) at most. Once a deadline has passed, later calls do not
- * wait while the same worker still hangs.
+/* Writes the end line and hands everything over; the trace is the writer's from here on. With
+ * `wait`, until the file is complete, `deadline` (ns since the epoch) at most. Once a deadline
+ * has passed, later calls do not wait while the same worker still hangs.
  * @return 0, or -1 with errno ETIMEDOUT: it is finished in the background. */
 int trace_finish(struct trace *trace, const struct trace_end *end, bool wait, uint64_t deadline);
 
-/* Forgets a trace without an end line: what it holds is flushed, as if the process were still running. */
+/* Forgets a trace without an end line: what it holds is flushed, as if the process were still
+ * running. */
 void trace_drop(struct trace *trace);
 
 /* @return events formatted so far, without start and end. */

@@ -209,7 +209,8 @@ static inline bool is_object(const char *line, size_t len)
 	return len > 2 && line[0] == '{' && line[1] == '"' && line[len - 1] == '}';
 }
 
-/* @return the events of the process in the text, -1 when it is not whole lines, in brackets in v1. */
+/* @return the events of the process in the text, -1 when it is not whole lines, in brackets in
+ * v1. */
 static inline long count_events(const struct buf *text)
 {
 	const char *p = text->data;

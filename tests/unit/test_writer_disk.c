@@ -1,5 +1,6 @@
 /* What is on disk at any moment: after each write, after a kill, and when the disk refuses. This
- * program has a pwrite of its own, so that it can look at the file after each call and let calls fail. */
+ * program has a pwrite of its own, so that it can look at the file after each call and let calls
+ * fail. */
 #include "test_writer.h"
 
 #include <signal.h>

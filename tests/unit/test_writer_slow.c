@@ -1,5 +1,5 @@
-/* A disk that hangs or is slow, and many traces at once. This program has a pwrite of its own that waits
- * as long as it is told to. */
+/* A disk that hangs or is slow, and many traces at once. This program has a pwrite of its own
+ * that waits as long as it is told to. */
 #include "test_writer.h"
 
 #include <dirent.h>
