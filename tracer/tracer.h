@@ -79,7 +79,7 @@ struct tracer {
 	uint64_t lost[LOST_COUNT]; /* of processes that have ended */
 	uint64_t skipped[SKIPPED_COUNT];
 	uint64_t stops;
-	uint64_t images; /* programs and forks of them that were seen */
+	uint64_t images;     /* programs and forks of them that were seen */
 	struct buf warnings; /* sentences for the exit line, joined by "; " */
 	int report_fd;       /* stderr, until the exit line is out; -1 then */
 	FILE *debug;         /* NULL: no --debug */

@@ -82,6 +82,7 @@ int tree_seized(struct tracer *tracer, pid_t pid)
 	if (fill_objects(tracer, task, NULL) < 0)
 		return -1;
 	task->process->is_main = true;
+	tracer->images = 0; /* dftrace-run itself is none */
 	return 0;
 }
 
