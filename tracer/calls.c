@@ -46,7 +46,7 @@ static void restore_untraced(struct task *task, const struct frame *frame)
 static void enter(struct tracer *tracer, struct task *task, const struct arch_stop *stop,
 		  uint64_t now)
 {
-	if (task->before_exec || tracer->pass_through)
+	if (task->before_exec || tracer->pass_through || task->given_up)
 		return;
 	if (stop->foreign) {
 		task->process->lost[LOST_COMPAT]++;

@@ -54,6 +54,7 @@ void loop_restart(struct tracer *tracer, struct task *task, int sig)
 	else if (task->want_exit || !tracer->filter)
 		request = PTRACE_SYSCALL;
 	task->state = TASK_RUNNING;
+	task->restarted = tracer->now;
 	/* ESRCH: it was killed in this stop, and its end will be reported like any other. */
 	ptrace(request, task->tid, NULL, (uintptr_t)(unsigned)sig);
 }
@@ -141,6 +142,7 @@ static void dispatch(struct tracer *tracer, const struct status *status)
 	enum stop_kind kind = loop_classify(status);
 
 	tracer->stops++;
+	tracer->now = status->time;
 	if (tracer->debug)
 		debug_stop(tracer, status, kind);
 	if (kind == STOP_DEAD) {
@@ -187,6 +189,7 @@ static void tick(struct tracer *tracer, uint64_t now)
 	writer_tick(tracer->writer);
 	if (tracer->held)
 		tree_adopt(tracer, now);
+	watchdog_tick(tracer, now);
 	if (tracer->before_exec && !tracer->main_execed)
 		tracer->before_exec(tracer, tracer->before_exec_data);
 	if (tracer->each_tick)

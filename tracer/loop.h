@@ -60,6 +60,9 @@ void tree_adopt(struct tracer *tracer, uint64_t now);
 /* Gives the task of a process that has just been seized its objects. @return 0, or -1 with ENOMEM. */
 int tree_seized(struct tracer *tracer, pid_t pid);
 
+/* watchdog.c: finds tasks that stand still though they were let go on. */
+void watchdog_tick(struct tracer *tracer, uint64_t now);
+
 /* report.c: the exit line; only once. */
 void report_exit(struct tracer *tracer, uint64_t now);
 

@@ -23,6 +23,7 @@ enum lost {
 	LOST_IO_URING,
 	LOST_AMBIGUOUS,
 	LOST_DROPPED,
+	LOST_SETUID,
 	LOST_COUNT,
 };
 
@@ -133,8 +134,9 @@ struct task {
 	bool in_syscall;    /* without a filter: the next system call stop is an exit */
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	bool stepping;      /* one step, into the handler of the signal just delivered */
-	int last_request;   /* by which ptrace request it was restarted */
-	uint64_t restarted;
+	uint64_t restarted; /* when it was last let go on */
+	uint64_t watched;   /* when the watchdog last looked at it */
+	bool given_up;      /* by the watchdog: its stops are answered, nothing is recorded */
 
 	struct frame *frames; /* calls in flight: the innermost is the last */
 	size_t nframes;

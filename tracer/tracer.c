@@ -3,6 +3,7 @@
 #include "tracer/entry.h"
 #include "tracer/loop.h"
 #include "tracer/place.h"
+#include "tracer/privileges.h"
 #include "version.h"
 
 #include <errno.h>
@@ -25,6 +26,8 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	STAILQ_INIT(&tracer->observers);
 	entry_init(&tracer->entry_mark);
 	tracer_observe(tracer, &tracer->entry_mark);
+	privileges_init(&tracer->privileges);
+	tracer_observe(tracer, &tracer->privileges);
 	tracer->place = place_new(options->placement);
 	if (!tracer->place)
 		goto fail;

@@ -66,8 +66,10 @@ struct tracer {
 	struct statuses spare; /* status structs to be used again */
 	struct observers observers;
 	struct observer entry_mark;
+	struct observer privileges;
 
 	pid_t main_pid;
+	bool setuid_warned;
 	bool main_execed;
 	bool main_started; /* the first image of the launched program has its trace */
 	bool main_ended;
@@ -75,7 +77,9 @@ struct tracer {
 	int main_code; /* as si_code, si_status */
 	int main_value;
 
+	uint64_t now; /* when the status being dealt with came */
 	uint64_t next_tick;
+	uint64_t next_watch;
 	uint64_t lost[LOST_COUNT]; /* of processes that have ended */
 	uint64_t skipped[SKIPPED_COUNT];
 	uint64_t stops;

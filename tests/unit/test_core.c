@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #define READS   500
@@ -170,7 +171,7 @@ static void process_exit(struct observer *o, struct tracer *tracer, struct task 
 	}
 }
 
-static void become_tracee(int go, const struct selection *selection, bool filter)
+static void become_tracee(const char *what, int go, const struct selection *selection, bool filter)
 {
 	static struct filter_rule rules[WANTED_MAX];
 	static struct sock_filter insns[4096];
@@ -183,16 +184,31 @@ static void become_tracee(int go, const struct selection *selection, bool filter
 		_exit(101);
 	if (filter && filter_install(insns, len) < 0)
 		_exit(102);
-	execl("/proc/self/exe", "tracee", "tracee", NULL);
+	execl("/proc/self/exe", "tracee", what, NULL);
 	_exit(103);
 }
 
-static void run(bool filter, bool use_info, struct seen *seen, struct tracer *result)
+/* Takes away a stop that the loop should have seen: once, when the program sleeps. */
+static void steal_stop(struct tracer *tracer, uint64_t now, void *data)
+{
+	int *stolen = data;
+	siginfo_t info;
+
+	(void)now;
+	if (!tracer->main_execed || *stolen)
+		return;
+	if (++*stolen == 1 && ptrace(PTRACE_INTERRUPT, tracer->main_pid, NULL, NULL) == 0)
+		waitid(P_PID, (id_t)tracer->main_pid, &info, WSTOPPED | __WALL);
+}
+
+static void run(const char *what, bool filter, bool use_info, struct seen *seen,
+		struct tracer *result)
 {
 	char dir[] = "/tmp/test_core.XXXXXX";
 	char prefix[64];
 	struct selection selection;
 	struct buf error = {0};
+	int stolen = 0;
 	int go[2];
 
 	assert_non_null(mkdtemp(dir));
@@ -210,7 +226,7 @@ static void run(bool filter, bool use_info, struct seen *seen, struct tracer *re
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid_t pid = fork();
 	if (pid == 0)
-		become_tracee(go[0], &selection, filter);
+		become_tracee(what, go[0], &selection, filter);
 	struct tracer *tracer = tracer_new(&options, &error);
 	assert_non_null(tracer);
 	*seen = (struct seen){.observer = {.exec_stop = exec_stop,
@@ -220,7 +236,12 @@ static void run(bool filter, bool use_info, struct seen *seen, struct tracer *re
 					   .mapped = mapped,
 					   .thread_exit = thread_exit,
 					   .process_exit = process_exit}};
-	tracer_observe(tracer, &seen->observer);
+	if (strcmp(what, "sleeper") == 0) {
+		tracer->each_tick = steal_stop;
+		tracer->parent_data = &stolen;
+	} else {
+		tracer_observe(tracer, &seen->observer);
+	}
 	assert_int_equal(tracer_seize(tracer, pid, filter), 0);
 	assert_int_equal(write(go[1], "", 1), 1);
 	assert_int_equal(tracer_run(tracer), 0);
@@ -237,10 +258,8 @@ static void check(bool filter, bool use_info)
 	struct seen seen;
 	struct tracer tracer;
 
-	run(filter, use_info, &seen, &tracer);
+	run("tracee", filter, use_info, &seen, &tracer);
 	assert_true(tracer.main_ended);
-	if (tracer.main_code != CLD_EXITED)
-		print_message("killed by signal %d\n", tracer.main_value);
 	assert_int_equal(tracer.main_code, CLD_EXITED);
 	assert_int_equal(tracer.main_value, 0);
 	assert_int_equal(seen.execs, 1);
@@ -278,6 +297,20 @@ static void test_without_both(void **state)
 	check(false, false);
 }
 
+/* A stop that never arrives must not hang the program. */
+static void test_watchdog(void **state)
+{
+	struct seen seen;
+	struct tracer tracer;
+
+	(void)state;
+	run("sleeper", true, true, &seen, &tracer);
+	assert_true(tracer.main_ended);
+	assert_int_equal(tracer.main_code, CLD_EXITED);
+	assert_int_equal(tracer.main_value, 0);
+	assert_int_equal(tracer.lost[LOST_DROPPED], 1);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,9 +318,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_without_filter),
 		cmocka_unit_test(test_without_syscall_info),
 		cmocka_unit_test(test_without_both),
+		cmocka_unit_test(test_watchdog),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "tracee") == 0)
 		return tracee();
+	if (argc > 1 && strcmp(argv[1], "sleeper") == 0)
+		return usleep(700000);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
