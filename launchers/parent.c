@@ -12,8 +12,9 @@
 #define GROUP_WINDOW 60000000
 #define SEEN_FOR     1000000000
 
-static const int passed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,  SIGTSTP,
-				SIGCONT, SIGWINCH, SIGURG,  SIGIO,   SIGPWR,  SIGVTALRM};
+static const int passed_on[] = {SIGHUP,   SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+				SIGUSR2,  SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT,
+				SIGWINCH, SIGURG,  SIGIO,   SIGPWR,  SIGVTALRM};
 
 static void passed_on_set(sigset_t *set)
 {
@@ -48,32 +49,62 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
-static void each_tick(struct tracer *tracer, uint64_t now, void *data)
+static bool is_recent(uint64_t time, uint64_t now)
+{
+	return time && now - time < SEEN_FOR;
+}
+
+/* Whoever watches us with waitpid(WUNTRACED), a shell above all, must see the program's stop as ours, if
+ * it concerns us: a stop of the program alone would leave nobody to let it go on. */
+static void stop_with_program(struct parent *parent, uint64_t now)
+{
+	if (!is_recent(parent->stop_signal, now) || !is_recent(parent->stopped, now))
+		return;
+	parent->stop_signal = 0;
+	parent->stopped = 0;
+	raise(SIGSTOP);
+}
+
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+/* Takes what has come for us since the last look. */
+static void receive(struct parent *parent, uint64_t now)
 {
 	const struct timespec at_once = {0};
-	struct parent *parent = data;
 	siginfo_t info;
 	sigset_t set;
 
 	passed_on_set(&set);
 	while (sigtimedwait(&set, &info, &at_once) > 0) {
+		if (is_stop_signal(info.si_signo))
+			parent->stop_signal = now;
 		/* The terminal's and the kernel's reach the program by themselves. */
-		if (info.si_code > 0 || tracer->main_ended)
-			continue;
-		parent->held[info.si_signo] = (struct parent_signal){info, now};
+		if (info.si_code <= 0)
+			parent->held[info.si_signo] = (struct parent_signal){info, now};
 	}
+}
+
+static void each_tick(struct tracer *tracer, uint64_t now, void *data)
+{
+	struct parent *parent = data;
+
+	receive(parent, now);
 	for (int sig = 1; sig < 32; sig++) {
 		struct parent_signal *held = &parent->held[sig];
 		if (!held->info.si_signo)
 			continue;
 		bool shared = parent->seen[sig].sender == held->info.si_pid &&
-			      now - parent->seen[sig].time < SEEN_FOR;
+			      is_recent(parent->seen[sig].time, now);
 		if (!shared && now - held->since < GROUP_WINDOW)
 			continue;
-		if (!shared && !is_pending(tracer->main_pid, sig) && !tracer->main_ended)
+		if (!shared && !tracer->main_ended && !is_pending(tracer->main_pid, sig))
 			pass_on(tracer->main_pid, &held->info);
 		held->info.si_signo = 0;
 	}
+	stop_with_program(parent, now);
 }
 
 static void main_signal(struct tracer *tracer, int sig, const siginfo_t *info, void *data)
@@ -86,12 +117,14 @@ static void main_signal(struct tracer *tracer, int sig, const siginfo_t *info, v
 	}
 }
 
-/* Whoever watches us with waitpid(WUNTRACED), a shell above all, must see the program's stop as ours. */
 static void main_stopped(struct tracer *tracer, void *data)
 {
-	(void)tracer;
-	(void)data;
-	raise(SIGSTOP);
+	struct parent *parent = data;
+	uint64_t now = clock_now(&tracer->clock);
+
+	parent->stopped = now;
+	receive(parent, now);
+	stop_with_program(parent, now);
 }
 
 void parent_attach(struct parent *parent, struct tracer *tracer)

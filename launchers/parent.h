@@ -20,7 +20,9 @@ struct parent {
 	struct {
 		pid_t sender;
 		uint64_t time;
-	} seen[32]; /* by the program, by signal */
+	} seen[32];           /* by the program, by signal */
+	uint64_t stop_signal; /* when we last got one that stops, 0: never */
+	uint64_t stopped;     /* when the program last stopped */
 };
 
 /* Makes the tracer pass on signals that were sent to it alone, and stop when its program stops. The

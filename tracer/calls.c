@@ -52,8 +52,12 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 		task->process->lost[LOST_COMPAT]++;
 		return;
 	}
-	bool restarted = signals_settle(tracer, task, stop->nr, stop->ip, stop->sp, now);
 	const struct syscall_row *row = syscall_row(stop->nr);
+	if (row && row->effect == EFFECT_SIGRETURN) {
+		signals_handler_returns(tracer, task, stop->sp, now);
+		return;
+	}
+	bool restarted = signals_settle(tracer, task, stop->nr, stop->ip, stop->sp, now);
 	if (row)
 		site_hit(&task->mm->sites, stop->ip);
 	if (restarted) {
@@ -62,10 +66,6 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 	}
 	if (!row || row->nr == __NR_restart_syscall)
 		return;
-	if (row->effect == EFFECT_SIGRETURN) {
-		signals_handler_returns(tracer, task, stop->sp, now);
-		return;
-	}
 	struct frame *frame = task_push(task);
 	if (!frame) {
 		tracer_end_recording(tracer, "out of memory");

@@ -145,6 +145,19 @@ void capture_entry(struct tracer *tracer, struct task *task, struct frame *frame
 		copy_in(tracer, task, call, f);
 }
 
+/* The kernel could not read something: a string that we could may have been it. */
+static void recheck_strings(struct task *task, struct call *call)
+{
+	for (const struct field *f = call->row->fields; f->kind != FIELD_END; f++) {
+		struct call_data *data = &call->data[f->arg];
+		if ((f->kind == FIELD_PATH || f->kind == FIELD_NEW_PATH ||
+		     f->kind == FIELD_TARGET || f->kind == FIELD_TEXT) &&
+		    data->state == DATA_COPIED &&
+		    !memory_is_accessible(task, call->args[f->arg], data->len + 1))
+			data->state = DATA_UNREADABLE;
+	}
+}
+
 void capture_exit(struct tracer *tracer, struct task *task, struct frame *frame, int64_t ret,
 		  uint64_t now)
 {
@@ -153,6 +166,8 @@ void capture_exit(struct tracer *tracer, struct task *task, struct frame *frame,
 	call->state = CALL_DONE;
 	call->ret = ret;
 	call->end = now;
+	if (ret == -EFAULT)
+		recheck_strings(task, call);
 	if (call_failed(call))
 		return;
 	for (const struct field *f = call->row->fields; f->kind != FIELD_END; f++) {

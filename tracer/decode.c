@@ -542,10 +542,28 @@ void decode_write(struct tracer *tracer, struct task *task, struct event *event,
 	trace_event(trace, event, data && task->process->started);
 }
 
+/* Paths that turned out not to be the program's own memory. */
+static void forget_unreadable(struct frame *frame)
+{
+	const struct call *call = &frame->call;
+
+	for (const struct field *f = call->row->fields; f->kind != FIELD_END; f++) {
+		if (call->data[f->arg].state != DATA_UNREADABLE)
+			continue;
+		struct name **path = f->kind == FIELD_NEW_PATH ? &frame->new_path : &frame->path;
+		if (f->kind == FIELD_PATH || f->kind == FIELD_NEW_PATH || f->kind == FIELD_TARGET) {
+			name_unref(*path);
+			*path = NULL;
+		}
+	}
+}
+
 void decode_end(struct tracer *tracer, struct task *task, struct frame *frame)
 {
 	const struct call *call = &frame->call;
 
+	if (call->state == CALL_DONE && call->ret == -EFAULT)
+		forget_unreadable(frame);
 	effects_end(tracer, task, frame);
 	if (frame->unreadable && !(call->state == CALL_DONE && call->ret == -EFAULT))
 		task->process->lost[LOST_UNREADABLE]++;

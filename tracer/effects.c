@@ -85,6 +85,7 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 {
 	const struct call *call = &frame->call;
 
+	frame->closed_at = call->start;
 	switch (call->row->effect) {
 	case EFFECT_CLOSE:
 		files_close(task->files, (int)call->args[0], call->start, false);
@@ -262,15 +263,15 @@ static void undo(struct task *task, const struct frame *frame)
 
 	switch (call->row->effect) {
 	case EFFECT_DUP2:
-		files_restore(task->files, (int)call->args[1], call->start);
+		files_restore(task->files, (int)call->args[1], frame->closed_at);
 		break;
 	case EFFECT_CLOSE:
 		if (call->ret == -EBADF)
-			files_restore(task->files, (int)call->args[0], call->start);
+			files_restore(task->files, (int)call->args[0], frame->closed_at);
 		break;
 	case EFFECT_CLOSE_RANGE:
 		for (size_t i = 0; i < frame->nclosing; i++)
-			files_restore(task->files, frame->closing[i].fd, call->start);
+			files_restore(task->files, frame->closing[i].fd, frame->closed_at);
 		break;
 	default:
 		break;

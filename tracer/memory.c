@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,6 +104,18 @@ int memory_read_string(struct tracer *tracer, struct task *task, uint64_t addres
 	to->len = start;
 	errno = ENAMETOOLONG;
 	return -1;
+}
+
+bool memory_is_accessible(struct task *task, uint64_t address, size_t len)
+{
+	char bytes[PATH_MAX];
+	struct iovec local = {bytes, len < sizeof(bytes) ? len : sizeof(bytes)};
+	struct iovec remote = {(void *)(uintptr_t)address,
+			       local.iov_len}; // NOLINT(performance-no-int-to-ptr)
+
+	ssize_t n = process_vm_readv(task->tid, &local, 1, &remote, 1, 0);
+	/* Where the host forbids the call, the benefit of the doubt. */
+	return n == (ssize_t)local.iov_len || (n < 0 && errno != EFAULT);
 }
 
 int memory_write(struct task *task, uint64_t address, const void *from, size_t len)

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "tracer/tracer.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ ssize_t memory_read(struct tracer *tracer, struct task *task, uint64_t address, 
  * came first), ENAMETOOLONG (no end within `max` bytes), ESRCH; then nothing is appended. */
 int memory_read_string(struct tracer *tracer, struct task *task, uint64_t address, size_t max,
 		       struct buf *to);
+
+/* @return whether the program itself could read the bytes. Reading by force, as /proc/TID/mem does, sees
+ * pages that it has no access to. */
+bool memory_is_accessible(struct task *task, uint64_t address, size_t len);
 
 /* Writes memory of the program, also such that it may not write itself (text), by PTRACE_POKEDATA.
  * @return 0, or -1 with errno. */

@@ -104,6 +104,7 @@ struct frame {
 	bool will_restart; /* the kernel restarts it when the handler returns */
 	uint64_t handler_sp;
 	uint64_t id;             /* of the event; 0: none */
+	uint64_t closed_at;      /* when effects_begin ended intervals, for their restoring */
 	struct closing *closing; /* what close_range closes */
 	size_t nclosing;
 };
