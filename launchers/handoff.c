@@ -16,6 +16,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 int handoff_open(struct channel *channel)
 {
@@ -23,31 +24,30 @@ int handoff_open(struct channel *channel)
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (channel->shared == MAP_FAILED)
 		return -1;
-	if (pipe2(channel->to_tracer, O_CLOEXEC) < 0)
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -1;
-	return pipe2(channel->to_program, O_CLOEXEC);
+	channel->program = ends[0];
+	channel->tracer = ends[1];
+	return 0;
 }
 
-/* @return the byte that the other side sent, -1: it is gone. */
-static int receive(int fd)
+/* Waits for the other side. @return whether it is there. */
+static bool receive(int end)
 {
 	unsigned char byte;
 	ssize_t n;
 
 	do
-		n = read(fd, &byte, 1);
-	while (n < 0 && errno == EINTR);
-	return n == 1 ? byte : -1;
-}
-
-static bool tell(int fd)
-{
-	ssize_t n;
-
-	do
-		n = write(fd, "", 1);
+		n = recv(end, &byte, 1, 0);
 	while (n < 0 && errno == EINTR);
 	return n == 1;
+}
+
+/* Not with write: that is a call that the filter may want. @return whether the other side is there. */
+static bool tell(int end)
+{
+	return send(end, "", 1, MSG_NOSIGNAL) == 1;
 }
 
 enum handoff_result handoff_program(struct channel *channel, const char *path, char **argv,
@@ -57,21 +57,19 @@ enum handoff_result handoff_program(struct channel *channel, const char *path, c
 	struct buf error = {0};
 
 	*status = 0;
-	close(channel->to_tracer[0]);
-	close(channel->to_program[1]);
+	close(channel->tracer);
 	/* Under Yama only a named process that is no ancestor may trace; the name is taken back. */
 	bool named = prctl(PR_SET_PTRACER, shared->tracer_pid, 0, 0, 0) == 0;
-	bool seized = tell(channel->to_tracer[1]) && receive(channel->to_program[0]) >= 0;
+	bool seized = tell(channel->program) && receive(channel->program);
 	if (named)
 		prctl(PR_SET_PTRACER, 0, 0, 0, 0);
 	if (!seized || shared->error[0] || shared->error_number) {
-		close(channel->to_tracer[1]);
-		close(channel->to_program[0]);
+		close(channel->program);
 		return shared->error_number == EPERM ? HANDOFF_REFUSED : HANDOFF_FAILED;
 	}
 	if (shared->filter && filter_install(shared->insns, shared->ninsns) < 0) {
 		shared->filter_error = errno;
-		if (!tell(channel->to_tracer[1]) || receive(channel->to_program[0]) < 0)
+		if (!tell(channel->program) || !receive(channel->program))
 			return HANDOFF_FAILED;
 	}
 	*status = program_exec(path, argv, &error);
@@ -145,11 +143,11 @@ static void before_exec(struct tracer *tracer, void *data)
 	unsigned char byte;
 
 	if (!tracer->filter || !channel->shared->filter_error ||
-	    read(channel->to_tracer[0], &byte, 1) != 1)
+	    recv(channel->tracer, &byte, 1, MSG_DONTWAIT) != 1)
 		return;
 	/* It is blocked in a read; the interrupt takes hold before it runs another instruction. */
 	if (tracer_without_filter(tracer, strerror(channel->shared->filter_error)) == 0)
-		tell(channel->to_program[1]);
+		tell(channel->tracer);
 }
 
 static bool seize(struct channel *channel, struct tracer *tracer, const struct options *options,
@@ -158,15 +156,14 @@ static bool seize(struct channel *channel, struct tracer *tracer, const struct o
 	struct handoff *shared = channel->shared;
 
 	shared->filter = build_filter(tracer, options, shared);
-	if (receive(channel->to_tracer[0]) < 0)
+	if (!receive(channel->tracer))
 		return false; /* the program is gone already */
 	if (tracer_seize(tracer, pid, shared->filter) < 0) {
 		shared->error_number = errno;
 		snprintf(shared->error, sizeof(shared->error), "the program cannot be traced: %s",
 			 strerror(errno));
 	}
-	fcntl(channel->to_tracer[0], F_SETFL, O_NONBLOCK);
-	return tell(channel->to_program[1]) && !shared->error[0];
+	return tell(channel->tracer) && !shared->error[0];
 }
 
 bool handoff_trace(struct channel *channel, const struct options *options, pid_t pid,
@@ -177,14 +174,14 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	struct buf error = {0};
 	bool followed = false;
 
-	close(channel->to_tracer[1]);
-	close(channel->to_program[0]);
+	if (channel->program >= 0)
+		close(channel->program);
 	fill_options(&tracer_options, options, parent_form);
 	struct tracer *tracer = tracer_new(&tracer_options, &error);
 	if (!tracer) {
 		snprintf(channel->shared->error, sizeof(channel->shared->error), "%s",
 			 buf_str(&error));
-		tell(channel->to_program[1]);
+		tell(channel->tracer);
 		buf_free(&error);
 		return false;
 	}
@@ -202,8 +199,7 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 		end->code = tracer->main_code;
 		end->value = tracer->main_value;
 	}
-	close(channel->to_program[1]);
-	close(channel->to_tracer[0]);
+	close(channel->tracer);
 	if (tracer->debug)
 		fclose(tracer->debug);
 	tracer_free(tracer);

@@ -1,5 +1,5 @@
-/* What program and tracer tell each other until the program has exec'ed: a page that both map, and a pipe
- * each way. Nothing of it outlives the exec. */
+/* What program and tracer tell each other until the program has exec'ed: a page that both map, and a pair
+ * of sockets. Nothing of it outlives the exec. */
 #ifndef LAUNCHERS_HANDOFF_H
 #define LAUNCHERS_HANDOFF_H
 
@@ -25,8 +25,8 @@ struct handoff {
 
 struct channel {
 	struct handoff *shared;
-	int to_tracer[2];
-	int to_program[2];
+	int program; /* the program's end of the sockets */
+	int tracer;
 };
 
 /* @return 0, or -1 with errno. */

@@ -76,9 +76,12 @@ static bool has_pending_pid_namespace(void)
 	struct stat own;
 	struct stat children;
 
-	return stat("/proc/self/ns/pid", &own) == 0 &&
-	       stat("/proc/self/ns/pid_for_children", &children) == 0 &&
-	       own.st_ino != children.st_ino;
+	if (stat("/proc/self/ns/pid", &own) < 0)
+		return false;
+	/* One that has no process yet cannot even be named. */
+	if (stat("/proc/self/ns/pid_for_children", &children) < 0)
+		return errno == ENOENT;
+	return own.st_ino != children.st_ino;
 }
 
 static int run(const struct options *options)

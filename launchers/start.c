@@ -34,15 +34,13 @@ void start_say(const char *format, ...)
 	(void)!write(STDERR_FILENO, text, total);
 }
 
-/* The tracer is alone in its session, keeps nothing of the program's but stderr, and has the room that the
- * hard limits give. @return the descriptor of stderr, -1: none. */
-static int become_tracer(const struct channel *channel)
+/* The tracer works within the hard limits only, and its own passing of a limit is no signal. */
+static void raise_limits(void)
 {
 	const int limits[] = {RLIMIT_NOFILE, RLIMIT_AS,    RLIMIT_DATA,   RLIMIT_FSIZE,
 			      RLIMIT_CPU,    RLIMIT_NPROC, RLIMIT_MEMLOCK};
-	const int ignored[] = {SIGXCPU, SIGXFSZ, SIGPIPE, SIGHUP};
+	const int ignored[] = {SIGXCPU, SIGXFSZ, SIGPIPE};
 	struct rlimit limit;
-	sigset_t none;
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
 		if (getrlimit((__rlimit_resource_t)limits[i], &limit) == 0) {
@@ -50,37 +48,39 @@ static int become_tracer(const struct channel *channel)
 			setrlimit((__rlimit_resource_t)limits[i], &limit);
 		}
 	}
-	for (int sig = 1; sig < SIGRTMIN; sig++)
-		signal(sig, SIG_DFL);
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
 		signal(ignored[i], SIG_IGN);
+}
+
+/* The tracer is alone in its session and keeps nothing of the program's but stderr.
+ * @return the descriptor of stderr, -1: none. */
+static int become_tracer(struct channel *channel)
+{
+	sigset_t none;
+
+	setsid();
+	for (int sig = 1; sig < SIGRTMIN; sig++)
+		signal(sig, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	raise_limits();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 
-	/* Ours are the lowest: pipes first, then stderr. */
-	const int mine[] = {channel->to_tracer[0], channel->to_tracer[1], channel->to_program[0],
-			    channel->to_program[1]};
-	int keep = 3;
-	for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); i++)
-		keep = mine[i] >= keep ? mine[i] + 1 : keep;
-	int report = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, keep);
-	for (int fd = 3; fd < keep; fd++) {
-		bool is_mine = false;
-		for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); i++)
-			is_mine |= mine[i] == fd;
-		if (!is_mine)
-			close(fd);
-	}
-	if (report > keep)
-		close_range((unsigned)keep, (unsigned)report - 1, 0);
-	close_range((unsigned)(report >= 0 ? report : keep - 1) + 1, ~0U, 0);
+	/* Launchers wait for the end of pipes, so every descriptor goes but the two that are needed. They
+	 * are moved to 3 and 4, wherever they were. */
+	int end = fcntl(channel->tracer, F_DUPFD_CLOEXEC, 5);
+	int report = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 5);
+	if (end < 0 || dup3(end, 3, O_CLOEXEC) < 0)
+		_exit(EXIT_OURS);
+	channel->tracer = 3;
+	channel->program = -1; /* closed with the rest */
+	if (report >= 0)
+		report = dup3(report, 4, O_CLOEXEC);
+	close_range(report >= 0 ? 5 : 4, ~0U, 0);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; null >= 0 && fd < 3; fd++) {
-		if (fd != null)
-			dup3(null, fd, O_CLOEXEC);
-	}
-	if (null > 2)
-		close(null);
+	for (int fd = 0; null >= 0 && fd < 3; fd++)
+		dup3(null, fd, O_CLOEXEC);
+	close(null);
 	(void)!chdir("/");
 	return report;
 }
@@ -100,7 +100,6 @@ static pid_t fork_tracer(struct channel *channel, const struct options *options,
 		channel->shared->error_number = pid < 0 ? errno : 0;
 		_exit(0);
 	}
-	setsid();
 	int report = become_tracer(channel);
 	if (!has_stderr && report >= 0) {
 		close(report);
@@ -171,7 +170,7 @@ static int start_parent(const struct options *options, const char *path, const c
 		_exit(status ? status : EXIT_OURS);
 	}
 	signal(SIGCHLD, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
+	raise_limits();
 	int report = options->stderr_closed ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	bool followed = handoff_trace(&channel, options, pid, true, report, note, &end);
 	if (!followed) {
