@@ -80,7 +80,7 @@ def test_others_go_on_when_one_is_full(both, small):
 def test_output_directory_removed(both):
 	"""The directory goes away while the program runs: it ends as if nothing had happened."""
 	run = both.start([program("progress"), "data", "0", "1000"])
-	wait_until(lambda: trace_files(run.prefix), 20, "a trace file")
+	wait_until(lambda: trace_files(run.prefix) and os.path.exists(run.path("data")), 20, "a trace file")
 	shutil.rmtree(os.path.dirname(run.prefix))
 	size = os.path.getsize(run.path("data"))
 	wait_until(lambda: os.path.getsize(run.path("data")) > size + 800, 20, "more calls")

@@ -136,7 +136,7 @@ def test_paths_given(runner):
 
 def test_kernel_names(runner):
 	run = runner.traced([program("everycall")], ["--names", "kernel"])
-	names = {event.name for event in run.events}
+	names = {event.name for event in run.events if "aio" not in event.args}
 	assert {"openat", "openat2", "creat", "pread64", "newfstatat", "statx", "getdents64", "unlinkat",
 		"execve", "clone3", "wait4", "pipe2", "fchmodat2"} <= names
 	assert not names & {"pread", "readdir", "exec", "wait", "fstatat"}
@@ -227,7 +227,7 @@ def test_inherited_descriptors(runner):
 		source.write(b"some text\n")
 		source.flush()
 		source.seek(0)
-		run = runner.traced(["cat"], stdin=source, stdout=target, stderr=null)
+		run = runner.traced(["dd", "status=none"], stdin=source, stdout=target, stderr=null)
 	assert sum(e.ret for e in run.of("read", os.path.join(top, "in"))) == 10
 	assert sum(e.ret for e in run.of("write", os.path.join(top, "out"))) == 10
 	quiet = runner.traced(["sh", "-c", "cat; echo x"], stdout=open(os.devnull, "wb"))  # noqa: SIM115

@@ -8,6 +8,7 @@ import pytest
 
 from lib.run import EXTRA, TRACER, is_alive, owned, proc, program, state, wait_until
 from lib.terminal import Terminal
+from lib.trace import read_traces
 
 PROMPT = "READY> "
 
@@ -38,21 +39,25 @@ def command(request, runner):
 
 
 def traces(runner, terminal, prefix):
-	from lib.run import read_traces
 	runner.settle(terminal.token)
 	return read_traces(prefix)
+
+
+def calls_of(terminal, more_than=80):
+	"""Waits until progress.c has made calls; returns how many bytes it has written."""
+	data = os.path.join(terminal.cwd, "data")
+	wait_until(lambda: os.path.exists(data) and os.path.getsize(data) > more_than, what="calls")
+	return os.path.getsize(data)
 
 
 @pytest.mark.parametrize("key,number", [("\x03", signal.SIGINT), ("\x1c", signal.SIGQUIT)])
 def test_keys_that_kill(runner, terminals, command, key, number):
 	words, prefix = command
-	terminal = terminals([*words, "sh", "-c", "echo > f; echo started; exec sleep 100"])
-	terminal.expect("started")
-	wait_until(lambda: [p for p in owned(terminal.token) if proc(p, "comm") == b"sleep\n"], what="sleep")
+	terminal = terminals([*words, program("progress"), "data", "0", "2000"])
+	calls_of(terminal)
 	terminal.type(key)
 	assert terminal.finish() == -number
-	found = traces(runner, terminal, prefix)
-	assert any(trace.end.args.get("signal") == number for trace in found)
+	assert [trace.end.args["signal"] for trace in traces(runner, terminal, prefix)] == [number]
 	assert b"dftrace-run: " in terminal.seen
 
 
@@ -97,17 +102,16 @@ def test_job_control(runner, terminals, command, shell):
 	terminal = terminals(shell)
 	terminal.expect(PROMPT)
 	terminal.type(" ".join([*words, program("progress"), "data", "0", "2000"]) + "\n")
-	data = os.path.join(os.readlink(f"/proc/{terminal.pid}/cwd"), "data")
-	wait_until(lambda: os.path.exists(data) and os.path.getsize(data) > 80, what="calls")
+	calls_of(terminal)
 	for _ in range(2):
 		terminal.type("\x1a")
-		terminal.expect("Stopped" if shell[0] == "bash" else "Stopped")
+		terminal.expect("Stopped")
 		terminal.expect(PROMPT)
 		terminal.type("echo in-$((1 + 1))-shell\n")
 		terminal.expect("in-2-shell")
-		size = os.path.getsize(data)
+		size = calls_of(terminal, 0)
 		terminal.type("fg\n")
-		wait_until(lambda: os.path.getsize(data) > size, what="calls after fg")  # noqa: B023
+		calls_of(terminal, size)
 	terminal.type("\x03")
 	terminal.expect(PROMPT)
 	terminal.type("echo status $?\n")
@@ -144,11 +148,8 @@ def test_hangup(runner, terminals, command):
 	"""The terminal goes away: the program gets its SIGHUP, the trace its end."""
 	words, prefix = command
 	terminal = terminals([*words, program("progress"), "data", "0", "2000"])
-	data = os.path.join(os.readlink(f"/proc/{terminal.pid}/cwd"), "data")
-	wait_until(lambda: os.path.exists(data) and os.path.getsize(data) > 80, what="calls")
-	terminal.close()
+	calls_of(terminal)
+	terminal.hang_up()
 	runner.settle(terminal.token)
 	assert not [pid for pid in owned(terminal.token) if is_alive(pid)]
-	from lib.run import read_traces
 	assert [trace.end.args["signal"] for trace in read_traces(prefix)] == [signal.SIGHUP]
-	terminal.status, terminal.fd = 0, os.open("/dev/null", os.O_RDONLY)

@@ -168,7 +168,7 @@ def test_jq(traced, runner):
 	"""zcat F | grep '^{' | jq . succeeds, with our numbers."""
 	for trace in traced.traces:
 		command = f"zcat {trace.file} | grep '^{{' | jq -c . | wc -l"
-		out = runner.native(["sh", "-ec", "set -o pipefail 2>/dev/null; " + command])
+		out = runner.native(["bash", "-ec", "set -o pipefail; " + command])
 		assert out.status == 0 and not out.stderr
 		assert int(out.stdout) == len(trace.meta) + len(trace.events) + 2
 

@@ -9,7 +9,7 @@ from .run import Run
 
 FD = re.compile(r"(-?\d+|AT_FDCWD)(?:<(.*)>)?(\(deleted\))?\Z", re.DOTALL)
 LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (\?|-?\d+|0x[0-9a-f]+)(?:<([^>]*)>(?:\(deleted\))?)?"
-		  r"(?: (E\w+) .*)?\Z")
+		  r"(?: (E\w+) .*| \(.*\))?\Z")
 UNFINISHED = re.compile(r"(\d+) +(\w+)\((.*) <unfinished \.\.\.>\Z")
 RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>(.*)\Z")
 NAMELESS = ("pipe:", "socket:", "anon_inode:", "/memfd:", "net:", "mnt:")
@@ -88,9 +88,9 @@ class Image:
 		self.calls = []
 
 	def is_loader_only(self):
-		return all(path is None and name in ("fork", "wait", "pipe", "kill", "exec")
-			   or path is not None and (LOADER.search(path) or name == "exec")
-			   for name, path, *_ in self.calls)
+		return all(path is None and name in ("fork", "wait", "pipe", "kill")
+			   or path is not None and (LOADER.search(path) or name == "exec" and ret == 0)
+			   for name, path, ret, _ in self.calls)
 
 
 class Strace:
@@ -102,23 +102,46 @@ class Strace:
 		self.alias = {}
 		self.pending = {}
 		self.first = True
+		self.parents = {}
+		self.renamed = {}
 		with open(log, encoding="ascii") as file:
-			for line in file:
-				self._line(line.rstrip("\n"))
+			lines = [self._joined(line.rstrip("\n")) for line in file]
+		for line in filter(None, lines):
+			self._child(line)
+		for line in filter(None, lines):
+			self._line(line)
 
-	def _line(self, line):
+	def _joined(self, line):
+		"""The match of a whole line; of a call in two parts, that of both at the place of the second."""
 		if match := UNFINISHED.match(line):
 			self.pending[match[1]] = match[3]
-			# The child runs before its parent's call is over.
-			return
+			return None
 		if match := RESUMED.match(line):
 			line = f"{match[1]} {match[2]}({self.pending.pop(match[1], '')}{match[3]}"
-		match = LINE.match(line)
-		if match:
-			self._call(int(match[1]), match[2], match[3], match[4], match[5], match[6])
+		return LINE.match(line)
+
+	def _child(self, match):
+		"""A child runs before its parent's call is over, so who it belongs to is found out first."""
+		if match[2] in ("clone", "clone3", "fork", "vfork") and match[6] is None and match[4].isdigit():
+			self.parents[int(match[4])] = int(match[1]), "CLONE_THREAD" in match[3]
+
+	def _meet(self, tid):
+		"""The first time that a thread is seen."""
+		parent, is_thread = self.parents.get(tid, (None, False))
+		if parent is not None and parent not in self.leader:
+			self._meet(parent)
+		self.leader[tid] = self.leader[parent] if is_thread else tid
+		if not is_thread and parent is not None:
+			self.cwds[tid] = self._cwd(parent)
+
+	def _line(self, match):
+		tid = int(match[1])
+		if tid not in self.leader:
+			self._meet(tid)
+		self._call(tid, match[2], match[3], match[4], match[5], match[6])
 
 	def _image(self, tid):
-		leader = self.leader.setdefault(tid, tid)
+		leader = self.leader[tid]
 		if leader not in self.current:
 			self.current[leader] = Image(leader)
 			self.images.append(self.current[leader])
@@ -135,16 +158,16 @@ class Strace:
 		name, how = CALLS[call]
 		value = int(ret, 0) if error is None else -1
 		number = getattr(errno, error) if error else None
-		if call in ("clone", "clone3", "fork", "vfork") and value > 0:
-			self._child(tid, value, text)
-			if "CLONE_THREAD" in text:
-				return
+		if call in ("clone", "clone3") and "CLONE_THREAD" in text:
+			return
 		paths = [self._file(tid, item, args) for item in (how or "").split()]
 		name, paths = self._variant(call, name, args, paths)
 		if self._is_left_out(name, call, how, paths):
 			return
 		if call in RETURNS_FD and ret_path and paths[0]:
 			self.alias[unhex(ret_path)] = paths[0]
+		if name == "rename" and value == 0:
+			self.renamed[paths[1]] = paths[0]
 		if call in ("chdir", "fchdir") and value == 0:
 			self.cwds[self.leader.get(tid, tid)] = paths[0]
 		if call in ("execve", "execveat") and self.first:
@@ -155,13 +178,6 @@ class Strace:
 		image.calls.append((name, paths[0] if paths else None, value, number))
 		if name == "exec" and value == 0:
 			self.current.pop(self.leader[tid], None)
-
-	def _child(self, tid, child, text):
-		if "CLONE_THREAD" in text:
-			self.leader[child] = self.leader.get(tid, tid)
-		else:
-			self.leader[child] = child
-			self.cwds.setdefault(child, self._cwd(tid))
 
 	def _is_left_out(self, name, call, how, paths):
 		"""What the trace leaves out by its contract."""
@@ -250,13 +266,19 @@ class ordinary_files:
 			file.close()
 
 
-def multisets(straced, traced, *, descriptors=True, normalise=None, below=None):
-	"""The two multisets of (name, path, ret, errno) that must be equal."""
+def multisets(straced, traced, *, descriptors=True, normalise=None, below=None, renames=False):
+	"""The two multisets of (name, path, ret, errno) that must be equal. `renames`: files are renamed while they
+	are open, where strace names them anew and the trace does not; the old name is taken on both sides."""
+	renamed = {one.replace(straced.cwd, "<cwd>"): two.replace(straced.cwd, "<cwd>")
+		   for one, two in straced.log.renamed.items()}
+
 	def clean(run, path):
 		if path is None:
 			return None
 		path = straced.log.canonical(path)
 		path = path.replace(run.cwd, "<cwd>")
+		if renames:
+			path = renamed.get(path, path)
 		path = re.sub(r"/proc/\d+", "/proc/<pid>", path)
 		path = re.sub(r".*/std\d+/(in|out|err)\Z", r"<\1>", path)
 		return normalise(path) if normalise else path

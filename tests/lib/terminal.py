@@ -1,5 +1,6 @@
 """A terminal with a program on it, as a person would have it."""
 
+import contextlib
 import os
 import pty
 import select
@@ -13,6 +14,7 @@ class Terminal:
 	"""Starts `args` as the leader of a session whose terminal is ours to type on."""
 
 	def __init__(self, args, cwd, env):
+		self.cwd = cwd
 		self.pid, self.fd = pty.fork()
 		if self.pid == 0:
 			try:
@@ -68,11 +70,15 @@ class Terminal:
 	def _pending(self):
 		return bool(select.select([self.fd], [], [], 0.05)[0])
 
-	def close(self):
+	def hang_up(self):
+		"""Takes the terminal away."""
 		os.close(self.fd)
+		self.fd = None
+
+	def close(self):
+		if self.fd is not None:
+			self.hang_up()
 		if self.status is None:
-			try:
+			with contextlib.suppress(OSError):
 				os.kill(self.pid, signal.SIGKILL)
 				os.waitpid(self.pid, 0)
-			except OSError:
-				pass
