@@ -12,32 +12,49 @@ VERSION := $(shell cat VERSION)
 ARCH := x86_64
 
 B := $(if $(SAN),build/san,build)
+# Set by `make static`.
+STATIC ?=
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 
-LIBS := libseccomp libelf zlib libmd hwloc
+comma := ,
+# There is no static libudev, which hwloc wants.
+topology := $(if $(STATIC),sysfs,hwloc)
+LIBS := libseccomp libelf zlib libmd $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-comma := ,
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(LIBS))
-pkg_libs = $(shell $(PKG_CONFIG) --libs $(LIBS)) -lpthread
+pkg_libs = $(shell $(PKG_CONFIG) $(if $(STATIC),--static) --libs $(LIBS)) -lpthread
+link_flags = $(if $(STATIC),-static) $(LDFLAGS)
+library_versions = $(shell for l in $(LIBS); do printf '%s %s, ' $$l $$($(PKG_CONFIG) --modversion $$l); done)
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
 
 rooms := base writer seccomp tracer tracer/arch/$(ARCH) launchers
-lib_sources := $(filter-out launchers/main.c,$(wildcard $(addsuffix /*.c,$(rooms))))
+lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(addsuffix /*.c,$(rooms)))) \
+	tracer/topology-$(topology).c
 lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,$(wildcard tests/programs/*.c))
 
-.PHONY: all setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
+.PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
 all: $(B)/dftrace-run $(B)/dftrace-run.1
 
-$(B)/version.h: VERSION
+# One file that needs no libraries where it runs.
+static:
+	$(Q)for l in seccomp elf z md c; do \
+		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
+			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
+	done
+	$(Q)$(MAKE) --no-print-directory STATIC=1 SAN= B=$(B)/static $(B)/static/dftrace-run
+
+$(B)/version.h: VERSION Makefile
 	$(Q)mkdir -p $(@D)
-	$(Q)printf '#define DFTRACE_VERSION "%s"\n' '$(VERSION)' >$@
+	$(Q)printf '#define DFTRACE_%s "%s"\n' VERSION '$(VERSION)' \
+		BUILD '$(ARCH), $(if $(STATIC),static,dynamic)$(if $(SAN),$(comma) sanitized)' \
+		LIBRARIES '$(library_versions:%,=%)' >$@
 
 $(B)/obj/%.o: %.c $(B)/version.h
 	$(call say,CC,$<)
@@ -51,7 +68,7 @@ $(B)/libdftrace.a: $(lib_objects)
 
 $(B)/dftrace-run: $(main_object) $(B)/libdftrace.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(pkg_libs) -o $@
+	$(Q)$(CC) $(all_cflags) $(link_flags) $^ $(pkg_libs) -o $@
 
 # The manual page comes from the option table, as --help does.
 $(B)/man-page: tools/man-page.c $(B)/libdftrace.a

@@ -1,10 +1,10 @@
 #include "tracer/place.h"
 
 #include "base/number.h"
+#include "tracer/topology.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <hwloc.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,8 +17,7 @@
 
 #include <sys/resource.h>
 
-/* What the kernel can be built for on x86. */
-#define MAX_CPUS 8192
+#define MAX_CPUS TOPOLOGY_MAX_CPUS
 
 #define LOOK_STOPS     61  /* no power of two: threads that take turns must not all look like one */
 #define REST_STOPS     16  /* sooner at first: many programs have few stops to gain from */
@@ -37,12 +36,6 @@ enum mode {
 	REST,     /* unbound */
 	TOGETHER, /* bound to `cpu`, where the tracee last stopped */
 	APART,    /* bound away from `cpu`, spinning */
-};
-
-/* Which CPUs share a core and a last-level cache, by CPU number. */
-struct topology {
-	int core[MAX_CPUS];
-	int cache[MAX_CPUS];
 };
 
 struct place {
@@ -187,51 +180,13 @@ void place_worker(void *data)
 	pthread_mutex_unlock(&place->lock);
 }
 
-/* Marks each CPU with the number of the object of `type` that holds it. */
-static void mark(hwloc_topology_t hwloc, hwloc_obj_type_t type, int *marks)
-{
-	hwloc_obj_t object = NULL;
-	int count = 0;
-
-	while ((object = hwloc_get_next_obj_by_type(hwloc, type, object))) {
-		int cpu = -1;
-		while ((cpu = hwloc_bitmap_next(object->cpuset, cpu)) >= 0 && cpu < MAX_CPUS)
-			marks[cpu] = count;
-		count++;
-	}
-}
-
 static void *read_topology(void *data)
 {
 	struct place *place = data;
-	struct topology *topology = NULL;
-	hwloc_topology_t hwloc;
 
 	/* The loop's CPU is wanted by the loop and the program. */
 	sched_setaffinity(0, set_size(), place->allowed);
-	/* Complaints about firmware would go to the program's terminal. */
-	setenv("HWLOC_HIDE_ERRORS", "2", 0);
-	if (hwloc_topology_init(&hwloc))
-		return NULL;
-	if (hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE) == 0 &&
-	    hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ==
-		    0 &&
-	    hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_L3CACHE, HWLOC_TYPE_FILTER_KEEP_ALL) ==
-		    0 &&
-	    hwloc_topology_load(hwloc) == 0 &&
-	    /* HWLOC_XMLFILE in a job's environment may describe another machine. */
-	    hwloc_topology_is_thissystem(hwloc))
-		topology = malloc(sizeof(*topology));
-	if (topology) {
-		for (int i = 0; i < MAX_CPUS; i++) {
-			topology->core[i] = -1 - i;
-			topology->cache[i] = -1;
-		}
-		mark(hwloc, HWLOC_OBJ_CORE, topology->core);
-		mark(hwloc, HWLOC_OBJ_L3CACHE, topology->cache);
-		atomic_store(&place->topology, topology);
-	}
-	hwloc_topology_destroy(hwloc);
+	atomic_store(&place->topology, topology_read());
 	return NULL;
 }
 
