@@ -81,8 +81,9 @@ static void receive(struct parent *parent, uint64_t now)
 	while (sigtimedwait(&set, &info, &at_once) > 0) {
 		if (is_stop_signal(info.si_signo))
 			parent->stop_signal = now;
-		/* The terminal's and the kernel's reach the program by themselves. */
-		if (info.si_code <= 0)
+		/* The terminal's keys reach the program by themselves; its hangup is for the session's
+		 * leader, which may be us. */
+		if (info.si_code <= 0 || info.si_signo == SIGHUP)
 			parent->held[info.si_signo] = (struct parent_signal){info, now};
 	}
 }
@@ -96,7 +97,8 @@ static void each_tick(struct tracer *tracer, uint64_t now, void *data)
 		struct parent_signal *held = &parent->held[sig];
 		if (!held->info.si_signo)
 			continue;
-		bool shared = parent->seen[sig].sender == held->info.si_pid &&
+		pid_t sender = held->info.si_code <= 0 ? held->info.si_pid : 0;
+		bool shared = parent->seen[sig].sender == sender &&
 			      is_recent(parent->seen[sig].time, now);
 		if (!shared && now - held->since < GROUP_WINDOW)
 			continue;
@@ -111,8 +113,8 @@ static void main_signal(struct tracer *tracer, int sig, const siginfo_t *info, v
 {
 	struct parent *parent = data;
 
-	if (sig < 32 && info->si_code <= 0) {
-		parent->seen[sig].sender = info->si_pid;
+	if (sig < 32) {
+		parent->seen[sig].sender = info->si_code <= 0 ? info->si_pid : 0;
 		parent->seen[sig].time = clock_now(&tracer->clock);
 	}
 }
