@@ -21,7 +21,10 @@
 
 #define LOOK_STOPS     61  /* no power of two: threads that take turns must not all look like one */
 #define REST_STOPS     16  /* sooner at first: many programs have few stops to gain from */
-#define LOOK_STOPS_MAX 488 /* … between looks once tracer and tracee keep meeting */
+#define LOOK_STOPS_MAX 122 /* … between looks once tracer and tracee keep meeting */
+#define LATE_STOPS     3   /* so many stops in a row that take this much longer than before, … */
+#define LATE_TIMES     3
+#define LATE_MIN_NS    20000u /* … and longer than this, are worth a look at once: they have parted */
 #define LOOK_NS        20000000ul /* a look is due after this long, however few the stops */
 #define JOIN_GAP_NS    2000000u   /* be where the tracee is when stops come this fast or faster */
 #define SPIN_GAP_NS    200000u    /* likewise: look for the next one rather than sleep */
@@ -49,6 +52,9 @@ struct place {
 	uint64_t look_stops; /* between looks */
 	uint64_t seen;       /* stops at the last look */
 	uint64_t looked_at;
+	uint64_t stopped_at; /* the last stop */
+	uint64_t late_ns;    /* a stop that comes later than this after it is late, 0: none is */
+	unsigned late;
 	enum mode mode;
 	int cpu;
 	bool class_decided; /* SCHED_IDLE has been entered, or found harmful */
@@ -355,6 +361,7 @@ static void rest(struct place *place)
 	if (place->mode == REST)
 		return;
 	place->mode = REST;
+	place->late_ns = 0;
 	place->cpu = -1;
 	sched_setaffinity(0, set_size(), place->allowed);
 	place_workers(place, -1);
@@ -381,6 +388,7 @@ static void join(struct place *place, int cpu)
 static void part(struct place *place, int cpu)
 {
 	place->mode = APART;
+	place->late_ns = 0;
 	place->look_stops = LOOK_STOPS;
 	place->cpu = cpu;
 	pthread_mutex_lock(&place->lock);
@@ -396,6 +404,10 @@ static void look_together(struct place *place, pid_t tid, int cpu, uint64_t gap,
 
 	if (met) {
 		place_workers(place, cpu);
+		/* Late where it was: it is the program that has become slower. */
+		place->late_ns = place->late >= LATE_STOPS ? place->late_ns * 2 : gap * LATE_TIMES;
+		if (place->late_ns < LATE_MIN_NS)
+			place->late_ns = LATE_MIN_NS;
 		if (place->look_stops < LOOK_STOPS_MAX)
 			place->look_stops *= 2;
 	} else {
@@ -460,7 +472,7 @@ static void look(struct place *place, pid_t tid, uint64_t now)
 	uint64_t elapsed = now > place->looked_at ? now - place->looked_at : 0;
 	uint64_t gap = elapsed / (place->stops - place->seen);
 
-	place->looked_at = now;
+	place->looked_at = place->stopped_at = now;
 	place->seen = place->stops;
 	if (gap > JOIN_GAP_NS) {
 		rest(place);
@@ -481,14 +493,25 @@ static void look(struct place *place, pid_t tid, uint64_t now)
 		if (!place->topology_asked && place->stops >= TOPOLOGY_STOPS && place->nallowed > 2)
 			ask_topology(place);
 	}
+	place->late = 0;
 	place->next_look = place->stops + place->look_stops;
+}
+
+/* @return whether the last few stops came so late that the kernel has probably moved the tracee. */
+static bool is_late(struct place *place, uint64_t now)
+{
+	bool late = place->late_ns && now > place->stopped_at + place->late_ns;
+
+	place->stopped_at = now;
+	place->late = late ? place->late + 1 : 0;
+	return place->late >= LATE_STOPS;
 }
 
 void place_stop(struct place *place, pid_t tid, uint64_t now)
 {
 	place->stops++;
-	if (!place->enabled ||
-	    (place->stops < place->next_look && now < place->looked_at + LOOK_NS))
+	if (!place->enabled || (place->stops < place->next_look &&
+				now < place->looked_at + LOOK_NS && !is_late(place, now)))
 		return;
 	look(place, tid, now);
 }

@@ -156,6 +156,12 @@ static void follows(void)
 	move(tracee, first);
 	stop(place, tracee, MANY, &now, 10000);
 	CHECK(is_bound_to(0, first));
+	/* Stops that suddenly take longer tell it at once. */
+	move(tracee, second);
+	stop(place, tracee, LATE_STOPS, &now, 100000);
+	CHECK(is_bound_to(0, second));
+	move(tracee, first);
+	stop(place, tracee, MANY, &now, 10000);
 	CHECK(is_bound_to(tracee, first));
 	CHECK(sched_getscheduler(tracee) == SCHED_OTHER);
 	CHECK(getpriority(PRIO_PROCESS, tracee) == getpriority(PRIO_PROCESS, 0));
