@@ -27,7 +27,7 @@ san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recov
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(LIBS))
 pkg_libs = $(shell $(PKG_CONFIG) $(if $(STATIC),--static) --libs $(LIBS)) -lpthread
 link_flags = $(if $(STATIC),-static) $(LDFLAGS)
-library_versions = $(shell for l in $(LIBS); do printf '%s %s, ' $$l $$($(PKG_CONFIG) --modversion $$l); done)
+library_versions = $(shell for l in $(LIBS); do echo $$l $$($(PKG_CONFIG) --modversion $$l); done | paste -sd, | sed "s|,|, |g")
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
 
 rooms := base writer seccomp tracer tracer/arch/$(ARCH) launchers
@@ -54,7 +54,7 @@ $(B)/version.h: VERSION Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)printf '#define DFTRACE_%s "%s"\n' VERSION '$(VERSION)' \
 		BUILD '$(ARCH), $(if $(STATIC),static,dynamic)$(if $(SAN),$(comma) sanitized)' \
-		LIBRARIES '$(library_versions:%,=%)' >$@
+		LIBRARIES '$(library_versions)' >$@
 
 $(B)/obj/%.o: %.c $(B)/version.h
 	$(call say,CC,$<)

@@ -1,5 +1,6 @@
 #include "launchers/handoff.h"
 
+#include "launchers/explain.h"
 #include "launchers/parent.h"
 #include "launchers/program.h"
 #include "launchers/start.h"
@@ -159,9 +160,11 @@ static bool seize(struct channel *channel, struct tracer *tracer, const struct o
 	if (!receive(channel->tracer))
 		return false; /* the program is gone already */
 	if (tracer_seize(tracer, pid, shared->filter) < 0) {
+		struct explanation why;
 		shared->error_number = errno;
-		snprintf(shared->error, sizeof(shared->error), "the program cannot be traced: %s",
-			 strerror(errno));
+		explain_ptrace(&why, errno, !tracer->options->parent_form);
+		snprintf(shared->error, sizeof(shared->error),
+			 "the program cannot be traced: %s; %s", why.cause, why.remedy);
 	}
 	return tell(channel->tracer) && !shared->error[0];
 }

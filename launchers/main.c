@@ -2,7 +2,8 @@
  *
  * The way from here: handoff.c brings program and tracer together; tracer/loop.c waits for stops;
  * tracer/calls.c turns them into calls, tracer/decode.c calls into events; writer/ puts them on disk. */
-#include "base/proc.h"
+#include "launchers/doctor.h"
+#include "launchers/explain.h"
 #include "launchers/options.h"
 #include "launchers/program.h"
 #include "launchers/start.h"
@@ -56,36 +57,9 @@ static int prepare_output(const struct options *options)
 	return result ? EXIT_OURS : 0;
 }
 
-static bool is_dftrace(uint64_t pid)
-{
-	char path[64];
-	char comm[32] = "";
-
-	snprintf(path, sizeof(path), "/proc/%llu/comm", (unsigned long long)pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	bool ours = fgets(comm, sizeof(comm), f) && strcmp(comm, "dftrace-run\n") == 0;
-	fclose(f);
-	return ours;
-}
-
-/* @return whether children of this process would be in another pid namespace than itself. */
-static bool has_pending_pid_namespace(void)
-{
-	struct stat own;
-	struct stat children;
-
-	if (stat("/proc/self/ns/pid", &own) < 0)
-		return false;
-	/* One that has no process yet cannot even be named. */
-	if (stat("/proc/self/ns/pid_for_children", &children) < 0)
-		return errno == ENOENT;
-	return own.st_ino != children.st_ino;
-}
-
 static int run(const struct options *options)
 {
+	struct explanation why;
 	struct buf path = {0};
 	struct buf error = {0};
 
@@ -94,29 +68,31 @@ static int run(const struct options *options)
 		start_say("%s", buf_str(&error));
 		return status;
 	}
-	const char *const key = "TracerPid:";
-	uint64_t tracer = 0;
-	proc_status(getpid(), 10, &key, &tracer, 1);
-	if (tracer && is_dftrace(tracer)) {
+	if (explain_is_recorded()) {
 		/* The outer one follows the program too. */
 		start_say("already under dftrace-run, which records this program as well");
 		status = program_exec(buf_str(&path), options->argv, &error);
 		start_say("%s", buf_str(&error));
 		return status;
 	}
-	if (tracer) {
-		start_say("already traced by process %ld: a process has one tracer; run it without "
-			  "the other",
-			  tracer);
-		return EXIT_OURS;
-	}
-	if (has_pending_pid_namespace()) {
-		start_say("the program would be in another pid namespace than its tracer; use "
-			  "unshare with --fork");
+	if (!explain_kernel(&why) || !explain_place(&why)) {
+		start_say("%s; %s", why.cause, why.remedy);
 		return EXIT_OURS;
 	}
 	status = prepare_output(options);
 	return status ? status : start(options, buf_str(&path));
+}
+
+/* One line, with what it was built from: the first thing to know of a copy that somebody passed on. */
+static void print_version(void)
+{
+#ifdef __clang__
+	const char *compiler = __VERSION__;
+#else
+	const char *compiler = "gcc " __VERSION__;
+#endif
+	printf("dftrace-run %s (%s; %s, glibc %d.%d, %s)\n", DFTRACE_VERSION, DFTRACE_BUILD,
+	       compiler, __GLIBC__, __GLIBC_MINOR__, DFTRACE_LIBRARIES);
 }
 
 int main(int argc, char **argv)
@@ -139,11 +115,11 @@ int main(int argc, char **argv)
 		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
 	}
 	if (action == OPTIONS_VERSION) {
-		printf("dftrace-run %s\n", DFTRACE_VERSION);
+		print_version();
 		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
 	}
 	options.stderr_closed = stderr_closed;
 	for (size_t i = 0; i < options.warnings.count && !options.quiet; i++)
 		start_say("%s", options.warnings.items[i]);
-	return run(&options);
+	return options.doctor ? doctor(&options) : run(&options);
 }

@@ -276,6 +276,8 @@ static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_COMPRESS] = offsetof(struct options, no_compress),
 	[OPTION_NO_PLACEMENT] = offsetof(struct options, no_placement),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
+	[OPTION_DOCTOR] = offsetof(struct options, doctor),
+	[OPTION_JSON] = offsetof(struct options, json),
 	[OPTION_NO_SECCOMP] = offsetof(struct options, no_seccomp),
 	[OPTION_NO_SYSCALL_INFO] = offsetof(struct options, no_syscall_info),
 	[OPTION_NO_PROC_MEM] = offsetof(struct options, no_proc_mem),
@@ -411,7 +413,11 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 		strings_free(&options->data_dirs);
 	options->argc = argc > 0 ? argc - optind : 0;
 	options->argv = argc > 0 ? argv + optind : argv;
-	if (options->argc == 0) {
+	if (options->json && !options->doctor) {
+		buf_add_str(error, "--json says how --doctor is to print: give both");
+		return -1;
+	}
+	if (options->argc == 0 && !options->doctor) {
 		buf_add_str(error,
 			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
 		return -1;

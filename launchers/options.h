@@ -40,6 +40,8 @@ struct options {
 	bool quiet;
 	unsigned verbose; /* how many -v */
 	bool debug;
+	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
+	bool json;   /* … and print JSON */
 
 	/* Steps of the fallback ladder, forced for tests. */
 	bool no_seccomp;

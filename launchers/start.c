@@ -1,5 +1,6 @@
 #include "launchers/start.h"
 
+#include "launchers/explain.h"
 #include "launchers/handoff.h"
 #include "launchers/parent.h"
 #include "launchers/program.h"
@@ -138,10 +139,13 @@ static enum handoff_result start_detached(const struct options *options, const c
 		return HANDOFF_FAILED;
 	}
 	enum handoff_result result = handoff_program(&channel, path, options->argv, status);
-	if (*status == 0)
-		buf_add_str(error, channel.shared->error[0]
-					   ? channel.shared->error
-					   : "the tracer ended before the program began");
+	if (*status == 0 && channel.shared->error[0]) {
+		buf_add_str(error, channel.shared->error);
+	} else if (*status == 0) {
+		struct explanation why;
+		explain_ptrace(&why, 0, true);
+		buf_addf(error, "the program cannot be traced: %s; %s", why.cause, why.remedy);
+	}
 	return result;
 }
 
