@@ -78,25 +78,6 @@ static int push(struct tracer *tracer, const siginfo_t *info)
 	return 0;
 }
 
-/* Queues all stops that are to be had, and one death. Taking them all before any is answered keeps busy
- * tasks from starving the others. The dead stay unreaped until they have been dealt with. */
-static int drain(struct tracer *tracer)
-{
-	siginfo_t info;
-
-	for (;;) {
-		info.si_pid = 0;
-		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) < 0 || info.si_pid == 0)
-			break;
-		if (push(tracer, &info) < 0)
-			return -1;
-	}
-	info.si_pid = 0;
-	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid)
-		return push(tracer, &info);
-	return 0;
-}
-
 enum wait_result { WAIT_STATUS, WAIT_TICK, WAIT_NOTHING_LEFT, WAIT_FAILED };
 
 /* Waits until some task has news, without taking it. @return as waitid. */
@@ -115,26 +96,53 @@ static int wait_for_news(struct tracer *tracer, siginfo_t *info)
 	return waitid(P_ALL, 0, info, what);
 }
 
+/* Takes one stop if there is one. @return 1, 0, or -1 when out of memory. */
+static int take_stop(struct tracer *tracer)
+{
+	siginfo_t info;
+
+	info.si_pid = 0;
+	if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) < 0 || info.si_pid == 0)
+		return 0;
+	return push(tracer, &info) < 0 ? -1 : 1;
+}
+
+/* Queues all stops that are to be had, and one death. Taking them all before any is answered keeps busy
+ * tasks from starving the others. The dead stay unreaped until they have been dealt with. */
+static int drain(struct tracer *tracer)
+{
+	siginfo_t info;
+	int taken;
+
+	do
+		taken = take_stop(tracer);
+	while (taken > 0);
+	if (taken < 0)
+		return -1;
+	info.si_pid = 0;
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid)
+		return push(tracer, &info);
+	return 0;
+}
+
 static enum wait_result wait_more(struct tracer *tracer)
 {
 	siginfo_t info = {0};
+	/* Mostly the next stop is there already, on the CPU that the program has just left to us. */
+	int taken = take_stop(tracer);
 
-	if (wait_for_news(tracer, &info) < 0) {
-		if (errno == EINTR)
-			return WAIT_TICK;
-		return errno == ECHILD ? WAIT_NOTHING_LEFT : WAIT_FAILED;
+	if (taken == 0) {
+		if (wait_for_news(tracer, &info) < 0) {
+			if (errno == EINTR)
+				return WAIT_TICK;
+			return errno == ECHILD ? WAIT_NOTHING_LEFT : WAIT_FAILED;
+		}
+		taken = take_stop(tracer);
 	}
-	/* A single task cannot starve anybody: its stop is taken without asking for more. */
-	if (tracer->tasks.count == 1 &&
-	    (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)) {
-		pid_t tid = info.si_pid;
-		info.si_pid = 0;
-		if (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL) < 0 ||
-		    info.si_pid == 0)
-			return WAIT_TICK; /* killed in between */
-		return push(tracer, &info) < 0 ? WAIT_FAILED : WAIT_STATUS;
-	}
-	return drain(tracer) < 0 ? WAIT_FAILED : WAIT_STATUS;
+	/* A single task cannot starve anybody: its stop is dealt with without asking for more. */
+	if (taken < 0 || ((taken == 0 || tracer->tasks.count > 1) && drain(tracer) < 0))
+		return WAIT_FAILED;
+	return WAIT_STATUS;
 }
 
 static void dispatch(struct tracer *tracer, const struct status *status)
