@@ -57,12 +57,16 @@ static void raise_limits(void)
  * @return the descriptor of stderr, -1: none. */
 static int become_tracer(struct channel *channel)
 {
+	const int kept[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGCHLD};
 	sigset_t none;
 
 	setsid();
-	for (int sig = 1; sig < SIGRTMIN; sig++)
-		signal(sig, SIG_DFL);
-	signal(SIGHUP, SIG_IGN);
+	/* What is sent to everybody, as by the program's kill(-1), must not end or stop the tracer: the
+	 * program would be killed with it. It ends by itself when nothing is left to trace. */
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		signal(sig, SIG_IGN);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+		signal(kept[i], SIG_DFL);
 	raise_limits();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
