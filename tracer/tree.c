@@ -96,6 +96,8 @@ static void start(struct tracer *tracer, struct task *task, struct task *parent)
 	task->state = TASK_STOPPED;
 	task->first_syscall = true;
 	memory_open(tracer, task);
+	if (task->clone_args)
+		memory_write(task, task->clone_args, &task->clone_flags, sizeof(task->clone_flags));
 	STAILQ_FOREACH (o, &tracer->observers, link) {
 		if (is_thread && o->thread_start)
 			o->thread_start(o, tracer, task);
@@ -172,6 +174,10 @@ void tree_new_child(struct tracer *tracer, struct task *parent, const struct sta
 		out_of_memory(tracer);
 	} else if (child->state == TASK_NEW && !child->parent_event_in) {
 		child->parent_event_in = true;
+		if (frame && frame->untraced_cleared && frame->call.row->nr == __NR_clone3) {
+			child->clone_args = frame->call.args[0];
+			child->clone_flags = flags;
+		}
 		if (inherit(tracer, parent, child, flags, status->time) < 0)
 			out_of_memory(tracer);
 		else if (child->first_stop_in)
