@@ -1,11 +1,13 @@
 /* Where the loader ends: a breakpoint at the executable's entry point, taken away when it is hit. */
 #include "tracer/entry.h"
 
+#include "base/proc.h"
 #include "tracer/arch/arch.h"
 #include "tracer/memory.h"
 
 #include <elf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,6 +33,16 @@ static void read_auxv(struct task *task, uint64_t *base)
 	}
 }
 
+/* The kernel forces a breakpoint's signal on who blocks or ignores it, by taking both away. */
+static bool may_force_trap(const struct task *task)
+{
+	static const char *const keys[] = {"SigBlk:", "SigIgn:"};
+	uint64_t masks[2] = {0};
+
+	proc_status(task->tid, 16, keys, masks, 2);
+	return !(((masks[0] | masks[1]) >> (SIGTRAP - 1)) & 1);
+}
+
 static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	const unsigned char breakpoint = ARCH_BREAKPOINT;
@@ -41,7 +53,7 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 	read_auxv(task, &base);
 	/* Without an interpreter the entry point comes first. Where no breakpoint can be placed, the
 	 * loader's calls count as the program's. */
-	if (base == 0 || mm->entry == 0 ||
+	if (base == 0 || mm->entry == 0 || !may_force_trap(task) ||
 	    memory_read(tracer, task, mm->entry, &mm->entry_byte, 1) != 1 ||
 	    memory_write(task, mm->entry, &breakpoint, 1) < 0) {
 		task->process->started = true;
