@@ -124,8 +124,8 @@ static pid_t clone3_here(struct clone_arguments *args)
 static void untraced(long count)
 {
 	struct clone_arguments args = {.flags = CLONE_UNTRACED, .exit_signal = SIGCHLD};
-	struct clone_arguments *fixed = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct clone_arguments *fixed =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pid_t pid;
 
 	(void)count;
@@ -171,6 +171,7 @@ static void parent(long count)
 		pid_t pid = clone(sibling, stack + sizeof(stack), CLONE_PARENT | SIGCHLD, NULL);
 		CHECK(pid > 0 && write(pipes[1], &pid, sizeof(pid)) == sizeof(pid));
 		tell("made\t~%d", pid);
+		put("middle", 72);
 		CHECK(waitpid(pid, NULL, 0) == -1);
 		_exit(errno == ECHILD ? 18 : 19);
 	}
@@ -216,12 +217,12 @@ static void same_pid(long count)
 	CHECK(pid >= 0);
 	if (pid == 0)
 		_exit(0);
+	tell("made\t~%d", pid);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	for (long i = 0; i < count; i++) {
 		pid_t wanted[1] = {pid};
-		struct clone_arguments args = {.exit_signal = SIGCHLD,
-					       .set_tid = (uintptr_t)wanted,
-					       .set_tid_size = 1};
+		struct clone_arguments args = {
+			.exit_signal = SIGCHLD, .set_tid = (uintptr_t)wanted, .set_tid_size = 1};
 		pid_t got = clone3_here(&args);
 		if (got < 0) {
 			tell("refused\t%d", errno);
@@ -233,6 +234,7 @@ static void same_pid(long count)
 			_exit((int)i);
 		}
 		CHECK(got == pid);
+		tell("made\t~%d", pid);
 		reap(pid, "turn");
 	}
 	tell("same\t~%d", pid);

@@ -56,7 +56,8 @@ static void *exec_after(void *data)
 {
 	pause_ms(30);
 	put("before", 11);
-	execv("/proc/self/exe", data);
+	/* A leader that has ended has no executable. */
+	execv("/proc/thread-self/exe", data);
 	CHECK(!"reached");
 	return NULL;
 }
@@ -118,7 +119,8 @@ static void in_vfork(long count)
 		if (pid == 0) {
 			shared++;
 			int other = open("other", O_RDWR | O_CREAT, 0644);
-			if (dup2(other, fd) != fd || write(fd, "child", 5) != 5 || chdir("below") < 0)
+			if (dup2(other, fd) != fd || write(fd, "child", 5) != 5 ||
+			    chdir("below") < 0)
 				_exit(90);
 			execv("/proc/self/exe", image);
 			_exit(91);
@@ -169,6 +171,8 @@ static void fails(long count)
 	CHECK(file && fputs("no program\n", file) > 0 && fclose(file) == 0);
 	file = fopen("lost", "w");
 	CHECK(file && fputs("#!/none/such\n", file) > 0 && fclose(file) == 0);
+	tell("put\ttext\t11");
+	tell("put\tlost\t13");
 	CHECK(chmod("text", 0755) == 0 && chmod("lost", 0755) == 0);
 	CHECK(symlink("round", "round") == 0 && mkdir("dir", 0755) == 0);
 	memset(longer, 'l', sizeof(longer) - 1);
@@ -209,6 +213,7 @@ static void grandchildren(long count)
 		pid_t pid = fork_said();
 		if (pid > 0)
 			continue;
+		put("middle", 2);
 		if (fork() == 0) {
 			char name[32];
 			snprintf(name, sizeof(name), "grand%ld", i);
@@ -231,8 +236,11 @@ static void *fork_and_tell(void *data)
 		pid_t pid = fork();
 		if (pid == 0) {
 			char name[32];
-			snprintf(name, sizeof(name), "~%d", getpid());
-			put(name, 9);
+			snprintf(name, sizeof(name), "by%d", getpid());
+			int fd = open(name, O_WRONLY | O_CREAT, 0644);
+			if (fd < 0 || write(fd, name, 9) != 9)
+				_exit(1);
+			tell("~put\t%s\t9", name);
 			_exit(0);
 		}
 	}
@@ -271,6 +279,7 @@ static void behind(long count)
 		return;
 	}
 	CHECK(setsid() > 0);
+	put("middle", 65);
 	pid = fork_said();
 	if (pid > 0)
 		_exit(0);
