@@ -86,38 +86,89 @@ static void add_proc(struct doctor *doctor)
 		return;
 	}
 	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		find_mount(fd, &mount);
+	bool known = fd >= 0 && find_mount(fd, &mount);
+	if (fd >= 0)
 		close(fd);
-	}
+	/* What they hide from the tracer is tried in the row on /proc/PID. */
 	const char *hidden = strstr(mount.options, "hidepid=");
-	doctor_add(doctor, "/proc", DOCTOR_OK, "mounted, %.*s",
-		   hidden ? (int)strcspn(hidden, ",") : (int)strlen("shows all processes"),
-		   hidden ? hidden : "shows all processes");
+	if (!hidden)
+		hidden = strstr(mount.options, "subset=");
+	doctor_add(doctor, "/proc", DOCTOR_OK, "mounted%s%s", known ? ", " : "",
+		   !known   ? ""
+		   : hidden ? hidden
+			    : "shows all processes");
 }
 
-/* @return the limit of the cgroup in CPUs, 0: none, or none to be seen. */
+/* @return the quota of the group at `dir` in CPUs, 0: it has none. */
+static double group_limit(const char *dir)
+{
+	char path[PATH_MAX];
+	char text[64];
+	double quota = 0;
+	double period = 0;
+
+	snprintf(path, sizeof(path), "%s/cpu.max", dir);
+	if (explain_read_line(path, text, sizeof(text)))
+		return sscanf(text, "%lf %lf", &quota, &period) == 2 ? quota / period : 0;
+	/* The first version's. */
+	snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir);
+	if (!explain_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &quota) != 1)
+		return 0;
+	snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
+	if (!explain_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &period) != 1)
+		return 0;
+	return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/* @return the tightest quota of the groups from `group` up to the root, in CPUs, 0: there is none. */
+static double hierarchy_limit(const char *mount, const char *group)
+{
+	double limit = 0;
+	char *dir;
+
+	if (asprintf(&dir, "%s%s", mount, group) < 0)
+		return 0;
+	for (;;) {
+		double here = group_limit(dir);
+		if (here > 0 && (limit == 0 || here < limit))
+			limit = here;
+		char *slash = strrchr(dir, '/');
+		if (slash < dir + strlen(mount))
+			break;
+		*slash = '\0';
+	}
+	free(dir);
+	return limit;
+}
+
+/* @return for how many CPUs the cgroup gives time, 0: as many as there are. */
 static double cpu_limit(void)
 {
-	char line[PATH_MAX];
-	char path[PATH_MAX + 64];
-	double quota;
-	double period;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char *line = NULL;
+	size_t size = 0;
 	double limit = 0;
 
-	if (!explain_read_line("/proc/self/cgroup", line, sizeof(line)) ||
-	    strncmp(line, "0::/", 4) != 0)
-		return 0;
-	/* Each group above may have one of its own; the tightest counts. */
-	for (char *end = line + strlen(line); end > line + 3; end = strrchr(line + 3, '/')) {
-		*end = '\0';
-		char text[64];
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", line + 3);
-		if (explain_read_line(path, text, sizeof(text)) &&
-		    sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 &&
-		    (limit == 0 || quota / period < limit))
-			limit = quota / period;
+	while (f && getline(&line, &size, f) > 0) {
+		char *group = line;
+		line[strcspn(line, "\n")] = '\0';
+		strsep(&group, ":");
+		char *controllers = strsep(&group, ":");
+		if (!group)
+			continue;
+		double here = 0;
+		if (!*controllers)
+			here = hierarchy_limit("/sys/fs/cgroup", group);
+		else if (strcmp(controllers, "cpu") == 0 ||
+			 strcmp(controllers, "cpu,cpuacct") == 0 ||
+			 strcmp(controllers, "cpuacct,cpu") == 0)
+			here = hierarchy_limit("/sys/fs/cgroup/cpu", group);
+		if (here > 0 && (limit == 0 || here < limit))
+			limit = here;
 	}
+	if (f)
+		fclose(f);
+	free(line);
 	return limit;
 }
 

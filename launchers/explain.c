@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <linux/capability.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -232,20 +233,29 @@ static bool explain_yama(struct explanation *e, bool attached)
 	}
 }
 
-/* A program that its user may not read keeps its memory to itself, and so do its children. */
+/* A program that its user may not read, or that gives privileges, keeps its memory to itself, and so do its
+ * children. */
 static bool explain_own_file(struct explanation *e)
 {
-	char path[256];
-	ssize_t n;
+	char path[70];
 
 	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1)
 		return false;
-	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
-	SAY_CAUSE(e, "the file of dftrace-run is not readable for this user or gives it "
-		     "privileges, so the "
-		     "kernel protects its processes");
-	SAY_REMEDY(e, "chmod a+r,u-s,g-s %.120s, or take a copy of it", n > 0 ? path : "its file");
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	/* A longer one would not fit into a sentence. */
+	if (n <= 0 || n == (ssize_t)sizeof(path))
+		n = snprintf(path, sizeof(path), "its-file");
+	path[n] = '\0';
+	if (getauxval(AT_SECURE)) {
+		SAY_CAUSE(e,
+			  "dftrace-run is setuid, setgid or has file capabilities, so the kernel "
+			  "protects its processes");
+		SAY_REMEDY(e, "it needs no privileges: chmod u-s,g-s %s; setcap -r %s", path, path);
+		return true;
+	}
+	SAY_CAUSE(e, "this user may not read the file of dftrace-run, so the kernel protects its "
+		     "processes");
+	SAY_REMEDY(e, "chmod a+r %s, or run a copy", path);
 	return true;
 }
 

@@ -379,7 +379,8 @@ static void test_unknown(void **state)
 	refused("-x f x", "unknown option -x");
 	refused("-c x", "unknown option -c");
 	refused("--config f x", "unknown option '--config'");
-	refused("--doctor", "unknown option '--doctor'");
+	refused("--surgeon", "unknown option '--surgeon'");
+	refused("--json true", "--doctor");
 	refused("--no-stdio x", "unknown option '--no-stdio'");
 	/* `-o utput` would be a trace in a file "utput". */
 	refused("-output run x", "two dashes: --output");
