@@ -20,7 +20,7 @@
 #define MAX_CPUS TOPOLOGY_MAX_CPUS
 
 #define LOOK_STOPS     61  /* no power of two: threads that take turns must not all look like one */
-#define REST_STOPS     16  /* sooner at first: many programs have few stops to gain from */
+#define REST_STOPS     4   /* sooner at first: short programs have few stops to gain from */
 #define LOOK_STOPS_MAX 122 /* … between looks once tracer and tracee keep meeting */
 #define LATE_STOPS     3   /* so many stops in a row that take this much longer than before, … */
 #define LATE_TIMES     3
