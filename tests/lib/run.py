@@ -228,11 +228,13 @@ class Runner:
 		wait_until(lambda: not tracers(token), seconds, "the tracer's end")
 
 	def tracer_of(self, run):
-		"""The tracer's pid, once there is exactly one that traces something."""
+		"""The tracer of a program in its own process, once it is there."""
 		def found():
-			pids = tracers(run.token)
-			return pids if len(pids) == 1 else None
-		return wait_until(found, what="one tracer")[0]
+			for line in proc(run.process.pid, "status").decode().splitlines():
+				if line.startswith("TracerPid:"):
+					return int(line.split()[1])
+			return None
+		return wait_until(found, what="a tracer")
 
 	def close(self):
 		"""Ends what a failed case left behind, each process by its id."""
