@@ -197,7 +197,7 @@ static void add_cpus(struct doctor *doctor)
 	double limit = cpu_limit();
 	char quota[64] = "";
 	if (limit > 0)
-		snprintf(quota, sizeof(quota), "; the cgroup gives the time of %.2g", limit);
+		snprintf(quota, sizeof(quota), "; the cgroup gives the time of %.1f", limit);
 	struct doctor_row *row =
 		doctor_add(doctor, "CPUs", DOCTOR_OK, "%d of %ld (%.300s)%s%s", count,
 			   sysconf(_SC_NPROCESSORS_ONLN), text ? text : "?",

@@ -234,8 +234,13 @@ void doctor_program(struct doctor *doctor)
 	char next[4096];
 	struct stat st;
 
-	if (program_find(doctor->options->argv[0], &found, &error)) {
-		doctor_add(doctor, "program", DOCTOR_DEGRADED, "%s", buf_str(&error));
+	int status = program_find(doctor->options->argv[0], &found, &error);
+	if (status) {
+		struct doctor_row *row = doctor_add(doctor, "program", DOCTOR_DEGRADED,
+						    "a run ends with %d", status);
+		snprintf(row->why.cause, sizeof(row->why.cause), "%s", buf_str(&error));
+		snprintf(row->why.remedy, sizeof(row->why.remedy),
+			 "it would without dftrace-run, too");
 		goto out;
 	}
 	snprintf(path, sizeof(path), "%s", buf_str(&found));

@@ -15,8 +15,11 @@
  * @return whether a program can be traced at all. */
 static bool add_ptrace(struct doctor *doctor, struct probe_result *result, bool *parent_form)
 {
-	struct probe_plan plan = {
-		.features = true, .filter = true, .calls = 2, .tracer_cpu = -1, .program_cpu = -1};
+	struct probe_plan plan = {.features = true,
+				  .filter = !doctor->options->no_seccomp,
+				  .calls = 2,
+				  .tracer_cpu = -1,
+				  .program_cpu = -1};
 	enum tracer_form form = doctor->options->tracer;
 	struct explanation why;
 
@@ -76,6 +79,15 @@ static void add_filter(struct doctor *doctor, const struct probe_result *result)
 {
 	int mode = explain_seccomp_mode();
 
+	if (doctor->options->no_seccomp) {
+		struct explanation *why =
+			&doctor_add(doctor, "seccomp filter", DOCTOR_DEGRADED,
+				    "none: every system call stops, which is slow")
+				 ->why;
+		snprintf(why->cause, sizeof(why->cause), "--no-seccomp was given");
+		snprintf(why->remedy, sizeof(why->remedy), "leave it out where a filter works");
+		return;
+	}
 	if (result->filter == 0) {
 		doctor_add(doctor, "seccomp filter", DOCTOR_OK,
 			   "works: only recorded calls stop%s%s",
@@ -145,7 +157,7 @@ static void add_memory(struct doctor *doctor, const struct probe_result *result)
 			 "it");
 	}
 	row = add_step(doctor, "process_vm_readv", result->vm_readv, "works",
-		       "not used as long as /proc/PID/mem can be read");
+		       "no loss as long as /proc/PID/mem can be read");
 	if (row->state != DOCTOR_OK)
 		explain_vm_readv(&row->why, result->vm_readv < 0 ? EPERM : result->vm_readv);
 }
@@ -217,6 +229,7 @@ void doctor_tracing(struct doctor *doctor)
 						    "a run here starts the program as it is");
 		snprintf(row->why.cause, sizeof(row->why.cause),
 			 "already under dftrace-run, which records it as well");
+		snprintf(row->why.remedy, sizeof(row->why.remedy), "leave out one of the two");
 		return;
 	}
 	if (!explain_place(&why)) {
@@ -232,7 +245,7 @@ void doctor_tracing(struct doctor *doctor)
 	add_filter(doctor, &result);
 	doctor->no_new_privs = result.no_new_privs;
 	bool filter = result.filter == 0;
-	if (!filter) {
+	if (!filter && !doctor->options->no_seccomp) {
 		/* What comes after the filter has not been tried. */
 		const struct probe_plan plan = {.parent_form = parent_form,
 						.features = true,

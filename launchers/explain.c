@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -157,6 +159,12 @@ static int read_nobody(void)
 	return process_vm_readv(0, &one, 1, &one, 1, 0) < 0 ? errno : 0;
 }
 
+/* A filter at no address: EFAULT, unless somebody else answers. */
+static int install_nothing(void)
+{
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 ? errno : 0;
+}
+
 /* Makes a request in a child, for filters that kill. @return its errno, -1: it was killed for it. */
 static int ask(int (*request)(void))
 {
@@ -285,6 +293,12 @@ void explain_ptrace(struct explanation *e, int reason, bool attached)
 	*e = (struct explanation){0};
 	if (is_filtered(e, "ptrace", ask(seize_nobody)))
 		return;
+	if (reason == 0 && ask(install_nothing) < 0) {
+		SAY_CAUSE(e, "a seccomp filter around this process kills whoever calls seccomp");
+		SAY_REMEDY(e, "allow it where the container or service is started, or use "
+			      "--no-seccomp, which is slow");
+		return;
+	}
 	if (reason == 0) {
 		SAY_CAUSE(e, "the tracer ended before the program began");
 		SAY_REMEDY(e, "the system's log may say who ended it");

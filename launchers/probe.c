@@ -30,13 +30,19 @@
  * else in the program's part makes it. */
 #define CALL SYS_getppid
 
+/* What outlives processes that are killed for what they try. */
+struct page {
+	struct probe_result result;
+	struct sock_filter insns[64];
+	size_t ninsns;
+};
+
 /* Between program and tracer. */
 struct pair {
 	const struct probe_plan *plan;
-	struct probe_result *result; /* shared */
-	struct sock_filter insns[64];
-	size_t ninsns;
-	int program; /* ends of a pair of sockets */
+	struct probe_result *result; /* the page's */
+	struct page *page;           /* shared */
+	int program;                 /* ends of a pair of sockets */
 	int tracer;
 	const char *text; /* at the same address in both, as they are forks of one process */
 };
@@ -83,7 +89,8 @@ static void be_program(struct pair *pair)
 	if (!seized || result->seize != 0)
 		_exit(0);
 	if (pair->plan->filter) {
-		result->filter = filter_install(pair->insns, pair->ninsns) < 0 ? errno : 0;
+		result->filter =
+			filter_install(pair->page->insns, pair->page->ninsns) < 0 ? errno : 0;
 		result->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
 		if (result->filter)
 			_exit(0);
@@ -223,11 +230,19 @@ static void be_tracer(struct pair *pair, pid_t program)
 {
 	struct probe_result *result = pair->result;
 	unsigned long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL;
+	const struct filter_rule rule = {.nr = CALL};
 
 	alarm(PATIENCE_S);
 	bind_to(pair, pair->plan->tracer_cpu);
 	if (pair->plan->filter)
 		options |= PTRACE_O_TRACESECCOMP;
+	/* Here, as libseccomp asks the kernel what it can, for which there are filters that kill. */
+	struct page *page = pair->page;
+	page->ninsns = sizeof(page->insns) / sizeof(*page->insns);
+	if (pair->plan->filter && filter_build(&rule, 1, page->insns, &page->ninsns) < 0) {
+		result->started = errno;
+		return;
+	}
 	if (!receive(pair->tracer))
 		return;
 	int reason = ptrace(PTRACE_SEIZE, program, NULL, options) < 0 ? errno : 0;
@@ -289,7 +304,6 @@ static void run_detached_form(struct pair *pair)
 	_exit(0);
 }
 
-/* The result has to outlive processes that are killed for what they try, so they share it. */
 static int run_pair(struct pair *pair)
 {
 	pid_t child = fork();
@@ -317,7 +331,6 @@ static int run_pair(struct pair *pair)
 
 int probe_run(const struct probe_plan *plan, struct probe_result *result)
 {
-	const struct filter_rule rule = {.nr = CALL};
 	struct pair pair = {.plan = plan, .text = TEXT};
 	int ends[2];
 
@@ -328,30 +341,26 @@ int probe_run(const struct probe_plan *plan, struct probe_result *result)
 					.proc_mem = -1,
 					.vm_readv = -1,
 					.peek = -1};
-	pair.ninsns = sizeof(pair.insns) / sizeof(*pair.insns);
-	if (plan->filter && filter_build(&rule, 1, pair.insns, &pair.ninsns) < 0)
-		return -1;
-	pair.result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (pair.result == MAP_FAILED)
+	pair.page = mmap(NULL, sizeof(*pair.page), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (pair.page == MAP_FAILED)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
 		int saved = errno;
-		munmap(pair.result, sizeof(*result));
+		munmap(pair.page, sizeof(*pair.page));
 		errno = saved;
 		return -1;
 	}
 	pair.program = ends[0];
 	pair.tracer = ends[1];
+	pair.result = &pair.page->result;
 	*pair.result = *result;
 	int failed = run_pair(&pair);
-	int saved = pair.result->started ? pair.result->started : errno;
+	int saved = errno;
 	*result = *pair.result;
-	munmap(pair.result, sizeof(*result));
-	if (failed == 0 && result->started == 0)
-		return 0;
-	errno = saved;
-	return -1;
+	munmap(pair.page, sizeof(*pair.page));
+	errno = result->started ? result->started : saved;
+	return failed == 0 && result->started == 0 ? 0 : -1;
 }
 
 const char *const probe_seccomp_names[PROBE_SECCOMP_NAMES] = {
