@@ -13,7 +13,8 @@ from .trace import Trace, read_traces, trace_files
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("DFTRACE_BUILD", os.path.join(ROOT, "build")))
-TRACER = os.path.join(BUILD, "dftrace-run")
+# Another one under the same cases: DFTRACE_RUN=build/static/dftrace-run.
+TRACER = os.path.abspath(os.environ.get("DFTRACE_RUN") or os.path.join(BUILD, "dftrace-run"))
 PROGRAMS = os.path.join(BUILD, "tests", "programs")
 # Given to every run: `make test-full` goes through the fallbacks with it.
 EXTRA = os.environ.get("DFTRACE_TEST_OPTIONS", "").split()
