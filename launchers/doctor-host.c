@@ -150,10 +150,13 @@ static double cpu_limit(void)
 	double limit = 0;
 
 	while (f && getline(&line, &size, f) > 0) {
-		char *group = line;
 		line[strcspn(line, "\n")] = '\0';
-		strsep(&group, ":");
-		char *controllers = strsep(&group, ":");
+		/* A number, controllers, and the group. */
+		char *group = strchr(line, ':');
+		if (!group)
+			continue;
+		group++;
+		const char *controllers = strsep(&group, ":");
 		if (!group)
 			continue;
 		double here = 0;

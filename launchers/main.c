@@ -57,30 +57,39 @@ static int prepare_output(const struct options *options)
 	return result ? EXIT_OURS : 0;
 }
 
-static int run(const struct options *options)
+/* @return the status to exit with, said why; the program at `path` has not become of this process. */
+static int run_found(const struct options *options, const char *path, struct buf *error)
 {
 	struct explanation why;
-	struct buf path = {0};
-	struct buf error = {0};
 
-	int status = program_find(options->argv[0], &path, &error);
-	if (status) {
-		start_say("%s", buf_str(&error));
-		return status;
-	}
 	if (explain_is_recorded()) {
 		/* The outer one follows the program too. */
 		start_say("already under dftrace-run, which records this program as well");
-		status = program_exec(buf_str(&path), options->argv, &error);
-		start_say("%s", buf_str(&error));
+		int status = program_exec(path, options->argv, error);
+		start_say("%s", buf_str(error));
 		return status;
 	}
 	if (!explain_kernel(&why) || !explain_place(&why)) {
 		start_say("%s; %s", why.cause, why.remedy);
 		return EXIT_OURS;
 	}
-	status = prepare_output(options);
-	return status ? status : start(options, buf_str(&path));
+	int status = prepare_output(options);
+	return status ? status : start(options, path);
+}
+
+static int run(const struct options *options)
+{
+	struct buf path = {0};
+	struct buf error = {0};
+
+	int status = program_find(options->argv[0], &path, &error);
+	if (status)
+		start_say("%s", buf_str(&error));
+	else
+		status = run_found(options, buf_str(&path), &error);
+	buf_free(&path);
+	buf_free(&error);
+	return status;
 }
 
 /* One line, with what it was built from: the first thing to know of a copy that somebody passed on. */
@@ -95,31 +104,40 @@ static void print_version(void)
 	       compiler, __GLIBC__, __GLIBC_MINOR__, DFTRACE_LIBRARIES);
 }
 
+static int act(enum options_action action, const struct options *options)
+{
+	switch (action) {
+	case OPTIONS_HELP:
+		options_help(stdout);
+		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+	case OPTIONS_VERSION:
+		print_version();
+		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+	default:
+		for (size_t i = 0; i < options->warnings.count && !options->quiet; i++)
+			start_say("%s", options->warnings.items[i]);
+		return options->doctor ? doctor(options) : run(options);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	bool stderr_closed = hold_standard_descriptors();
 	struct options options;
 	struct buf error = {0};
+	int status = EXIT_OURS;
 
 	if (argc == 1) {
 		fprintf(stderr, "usage: %s\nTry dftrace-run --help.\n", OPTIONS_USAGE);
 		return EXIT_OURS;
 	}
 	int action = options_parse(&options, argc, argv, &error);
-	if (action < 0) {
-		start_say("%s", buf_str(&error));
-		return EXIT_OURS;
-	}
-	if (action == OPTIONS_HELP) {
-		options_help(stdout);
-		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
-	}
-	if (action == OPTIONS_VERSION) {
-		print_version();
-		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
-	}
 	options.stderr_closed = stderr_closed;
-	for (size_t i = 0; i < options.warnings.count && !options.quiet; i++)
-		start_say("%s", options.warnings.items[i]);
-	return options.doctor ? doctor(&options) : run(&options);
+	if (action < 0)
+		start_say("%s", buf_str(&error));
+	else
+		status = act((enum options_action)action, &options);
+	options_free(&options);
+	buf_free(&error);
+	return status;
 }

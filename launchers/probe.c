@@ -341,24 +341,25 @@ int probe_run(const struct probe_plan *plan, struct probe_result *result)
 					.proc_mem = -1,
 					.vm_readv = -1,
 					.peek = -1};
-	pair.page = mmap(NULL, sizeof(*pair.page), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (pair.page == MAP_FAILED)
+	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
 		int saved = errno;
-		munmap(pair.page, sizeof(*pair.page));
+		munmap(page, sizeof(*page));
 		errno = saved;
 		return -1;
 	}
 	pair.program = ends[0];
 	pair.tracer = ends[1];
-	pair.result = &pair.page->result;
+	pair.page = page;
+	pair.result = &page->result;
 	*pair.result = *result;
 	int failed = run_pair(&pair);
 	int saved = errno;
 	*result = *pair.result;
-	munmap(pair.page, sizeof(*pair.page));
+	munmap(page, sizeof(*page));
 	errno = result->started ? result->started : saved;
 	return failed == 0 && result->started == 0 ? 0 : -1;
 }
