@@ -74,9 +74,11 @@ static int become_tracer(struct channel *channel)
 	/* Launchers wait for the end of pipes, so every descriptor goes but the two that are needed. They
 	 * are moved to 3 and 4, wherever they were. */
 	int end = fcntl(channel->tracer, F_DUPFD_CLOEXEC, 5);
-	int report = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 5);
 	if (end < 0 || dup3(end, 3, O_CLOEXEC) < 0)
 		_exit(EXIT_OURS);
+	/* Under a low limit there may be one number above the two only. */
+	close(end);
+	int report = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 5);
 	channel->tracer = 3;
 	channel->program = -1; /* closed with the rest */
 	if (report >= 0)
