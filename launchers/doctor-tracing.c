@@ -114,7 +114,7 @@ static void add_seccomp_features(struct doctor *doctor)
 	const char *text = buf_str(&names);
 	/* For the record: a run needs none of them but `trace`, which was tried above. */
 	doctor_add(doctor, "seccomp features", DOCTOR_OK, "%s",
-		   known > 0 && text ? text + 1 : "not to be asked");
+		   known > 0 && text ? text + 1 : "cannot be asked");
 	buf_free(&names);
 }
 
@@ -125,7 +125,7 @@ static struct doctor_row *add_step(struct doctor *doctor, const char *what, int 
 	if (reason == 0)
 		return doctor_add(doctor, what, DOCTOR_OK, "%s", good);
 	return doctor_add(doctor, what, DOCTOR_DEGRADED, "%s: %s",
-			  reason < 0 ? "not to be tried" : strerror(reason), bad);
+			  reason < 0 ? "cannot be tried" : strerror(reason), bad);
 }
 
 static void add_syscall_info(struct doctor *doctor, const struct probe_result *result)
