@@ -18,6 +18,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+/* Open at once at least: what the tracer works by, a trace, the memory of a few processes. */
+#define FILES_LEAST 16
+
 void start_say(const char *format, ...)
 {
 	va_list args;
@@ -193,12 +196,28 @@ static int start_parent(const struct options *options, const char *path, const c
 	parent_end(&end);
 }
 
+/* @return whether the limits leave room for a tracer; says so if not. */
+static bool has_room(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max >= FILES_LEAST)
+		return true;
+	start_say(
+		"the hard limit of %llu open files (ulimit -Hn) is too low to trace with; it takes "
+		"%d",
+		(unsigned long long)limit.rlim_max, FILES_LEAST);
+	return false;
+}
+
 int start(const struct options *options, const char *path)
 {
 	const char *note = NULL;
 	struct buf error = {0};
 	int status = 0;
 
+	if (!has_room())
+		return EXIT_OURS;
 	if (options->tracer == TRACER_FORM_AUTO && getpid() == 1) {
 		/* Its end would end the namespace, tracer included. */
 		note = "as pid 1 of its namespace dftrace-run is the program's parent: pid and "
