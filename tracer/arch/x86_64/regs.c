@@ -41,6 +41,14 @@ static int read_info(pid_t tid, struct arch_stop *stop)
 	return 0;
 }
 
+/* Registers do not tell a 32-bit call that 64-bit code makes (int 0x80) from one of its own. */
+static bool is_old_call(pid_t tid, uint64_t ip)
+{
+	errno = 0;
+	long word = ptrace(PTRACE_PEEKTEXT, tid, ip - 2, NULL);
+	return errno == 0 && (word & 0xffff) == 0x80cd;
+}
+
 int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop)
 {
 	*stop = (struct arch_stop){0};
@@ -56,7 +64,8 @@ int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_st
 		/* The kernel sets this before it looks at the number. */
 		if (expect == ARCH_OP_NONE)
 			stop->op = (int64_t)r->rax == -ENOSYS ? ARCH_OP_ENTRY : ARCH_OP_EXIT;
-		stop->foreign = r->cs != CS_USER64;
+		stop->foreign = r->cs != CS_USER64 ||
+				(stop->op == ARCH_OP_ENTRY && is_old_call(tid, r->rip));
 		stop->ip = r->rip;
 		stop->sp = r->rsp;
 		stop->nr = r->orig_rax;
