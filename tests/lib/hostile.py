@@ -61,7 +61,7 @@ def pids(run, kind):
 def written(run):
 	"""What was written to files: (path, bytes), as often as it was."""
 	return collections.Counter((event.path, event.ret) for event in run.events
-				   if event.name == "write" and event.ret is not None
+				   if event.name == "write" and (event.ret or -1) >= 0
 				   and event.path not in (None, "/dev/null"))
 
 
