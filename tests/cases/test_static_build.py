@@ -80,8 +80,8 @@ def in_chroot(runner, static, program, *, proc=True, devices=True, args=()):
 			pass
 		mounts += f"mount --bind /dev/{name} dev/{name}; "
 	command = args or ["-o", "/out/t", *EXTRA, "--", "/program"]
-	run = runner.native(["unshare", "-m", "sh", "-ec", f'PATH=$PATH:/usr/sbin:/sbin; {mounts}exec chroot . /dftrace-run "$@"', "sh",
-			     *command], cwd=top)
+	script = f'PATH=$PATH:/usr/sbin:/sbin; {mounts}exec chroot . /dftrace-run "$@"'
+	run = runner.native(["unshare", "-m", "sh", "-ec", script, "sh", *command], cwd=top)
 	runner.settle(run.token)
 	run.prefix = os.path.join(top, "out", "t")
 	return run
@@ -123,7 +123,8 @@ def test_root_without_anything(runner, static):
 
 @root_only
 def test_doctor_in_empty_root(runner, static, static_program):
-	run = in_chroot(runner, static, static_program, args=["--doctor", "--json", "-o", "/out/t", "--", "/program"])
+	run = in_chroot(runner, static, static_program,
+			args=["--doctor", "--json", "-o", "/out/t", "--", "/program"])
 	assert run.status == 0 and run.stderr == b"", run
 	checks = {check["what"]: check for check in json.loads(run.stdout)["checks"]}
 	assert checks["format"]["found"].startswith("static, x86-64")
