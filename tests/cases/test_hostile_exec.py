@@ -187,3 +187,10 @@ def test_tracer_of_what_stays_behind_can_be_ended(runner):
 	wait_until(lambda: not tracers(run.token), 2, "the tracer's end")
 	runner.finish(run)
 	assert [t for t in run.traces if t.pid == pid and t.end.args.get("signal") == signal.SIGTERM]
+
+
+@pytest.mark.parametrize("options", [[], ["--no-seccomp"]], ids=" ".join)
+def test_exit_line_counts_earlier_images(runner, options):
+	"""What an image did that ended by exec is in the sum, too, however short the last one is."""
+	for _ in range(15):
+		exit_line_agrees(timed(runner, ["sh", "-c", "echo a > f; exec sh -c 'echo b > f'"], options))
