@@ -29,6 +29,7 @@ struct subject {
 	bool wanted; /* some path is held by the data directories */
 	bool has_path;
 	bool has_fd;
+	bool hidden; /* /proc does not show the descriptor */
 };
 
 static bool is_anonymous_map(const struct call *call)
@@ -43,6 +44,7 @@ static struct file *take_fd(struct subject *s, unsigned arg)
 				       s->frame->call.start, &ambiguous);
 
 	s->has_fd = true;
+	s->hidden |= !file && (errno == EACCES || errno == EPERM);
 	if (ambiguous)
 		s->task->process->lost[LOST_AMBIGUOUS]++;
 	return file ? file_ref(file) : NULL;
@@ -189,6 +191,10 @@ static bool fd_is_recorded(const struct subject *s)
 	uint64_t *skipped = s->task->process->skipped;
 	const struct file *file = frame->file ? frame->file : frame->out_file;
 
+	if (!file && s->hidden) {
+		s->task->process->lost[LOST_UNREADABLE]++;
+		return false;
+	}
 	if (!file) {
 		skipped[SKIPPED_BADFD]++;
 		return false;

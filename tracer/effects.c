@@ -149,7 +149,11 @@ static void opened(struct tracer *tracer, struct task *task, struct frame *frame
 		/* A path that could not be read, or a handle: only /proc can tell. It was opened
 		 * by the program all the same. */
 		file = resolve_proc_fd(tracer, task, fd);
-		if (file) {
+		if (!file) {
+			file = file_new(NULL, FILE_RECORDED);
+			if (file)
+				file->outside = tracer->options->ndata_dirs > 0;
+		} else {
 			file->skip = resolve_opened(task, fd);
 			frame->path = name_ref(file->name);
 		}

@@ -27,11 +27,11 @@ enum file_skip {
 struct file {
 	unsigned refs;
 	enum file_skip skip;
-	bool outside; /* left out by the data directories */
-	struct name *name;
+	bool outside;      /* left out by the data directories */
+	struct name *name; /* NULL: it could not be seen */
 };
 
-/* @return a file with one reference, holding a reference to `name`; NULL with errno ENOMEM. */
+/* @return a file with one reference, holding a reference to `name` (or NULL); NULL with errno ENOMEM. */
 struct file *file_new(struct name *name, enum file_skip skip);
 struct file *file_ref(struct file *file);
 void file_unref(struct file *file); /* NULL is allowed */

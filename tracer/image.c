@@ -55,10 +55,16 @@ static char **argv_new(const char *words, size_t len, size_t *argc)
 	return argv;
 }
 
-static int set_argv(struct tracer *tracer, struct process *process)
+static int set_argv(struct tracer *tracer, struct process *process, const struct name *program)
 {
-	if (read_proc(process->pid, "cmdline", &tracer->text) < 0 || tracer->text.len == 0)
-		return 0; /* not to be seen, or the program was given no words */
+	if (read_proc(process->pid, "cmdline", &tracer->text) < 0 || tracer->text.len == 0) {
+		/* Not to be seen, or the program was given no words. */
+		buf_clear(&tracer->text);
+		if (program)
+			buf_add(&tracer->text, program->text, program->len);
+	}
+	if (tracer->text.len == 0)
+		return 0;
 	if (tracer->text.data[tracer->text.len - 1] != '\0')
 		buf_add_char(&tracer->text, '\0');
 	process->argv = argv_new(tracer->text.data, tracer->text.len, &process->argc);
@@ -78,7 +84,7 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 		uint64_t ppid = 0;
 		proc_status(pid, 10, &key, &ppid, 1);
 		process->ppid = (pid_t)ppid;
-		set_argv(tracer, process);
+		set_argv(tracer, process, NULL);
 		return process;
 	}
 	process->ppid = parent->pid;
@@ -102,7 +108,7 @@ const char *image_comm(struct tracer *tracer, pid_t tid)
 	return comm;
 }
 
-int image_exec(struct tracer *tracer, struct task *task)
+int image_exec(struct tracer *tracer, struct task *task, const struct name *program)
 {
 	const struct process *old = task->process;
 	struct process *process = process_new(task->tid);
@@ -113,7 +119,7 @@ int image_exec(struct tracer *tracer, struct task *task)
 	process->ppid = old->ppid;
 	process->is_main = old->is_main;
 	process->threads = 1;
-	if (set_argv(tracer, process) < 0 ||
+	if (set_argv(tracer, process, program) < 0 ||
 	    map_put(&tracer->processes, (uint64_t)process->pid, process) < 0) {
 		process_unref(process);
 		return -1;

@@ -10,8 +10,9 @@ struct trace *image_trace(struct tracer *tracer, struct task *task);
 /* @return the kernel's name of a thread, NULL: not to be had. Valid until the tracer's scratch text is used. */
 const char *image_comm(struct tracer *tracer, pid_t tid);
 
-/* Makes the image that a task stands before after exec, and sets it as the task's. @return 0 or -1 with errno. */
-int image_exec(struct tracer *tracer, struct task *task);
+/* Makes the image that a task stands before after exec, and sets it as the task's. `program`: its path,
+ * for a process whose command line is hidden; NULL: unknown. @return 0, or -1 with errno. */
+int image_exec(struct tracer *tracer, struct task *task, const struct name *program);
 
 /* Makes the image of a process that `parent`'s has forked; `parent` may be NULL. @return NULL with ENOMEM. */
 struct process *image_fork(struct tracer *tracer, const struct process *parent, pid_t pid);

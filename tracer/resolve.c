@@ -162,8 +162,10 @@ struct file *resolve_fd(struct tracer *tracer, struct task *task, int fd, uint64
 			bool *ambiguous)
 {
 	*ambiguous = false;
-	if (fd < 0)
+	if (fd < 0) {
+		errno = EBADF;
 		return NULL;
+	}
 	struct file *file = files_at(task->files, fd, time, ambiguous);
 	if (file)
 		return file;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* @return the file of `fd` at `time`, borrowed; asks /proc and remembers the answer when the table does
- * not know. NULL: not open. `*ambiguous` as files_at. */
+ * not know. NULL: not open, or with errno EACCES or EPERM not to be seen. `*ambiguous` as files_at. */
 struct file *resolve_fd(struct tracer *tracer, struct task *task, int fd, uint64_t time,
 			bool *ambiguous);
 

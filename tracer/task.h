@@ -129,7 +129,7 @@ struct task {
 	bool first_stop_in;
 	bool parent_event_in;
 	uint64_t held_since;
-	uint64_t clone_args;  /* where its copy of clone3's flags lacks CLONE_UNTRACED; 0: nowhere */
+	uint64_t clone_args; /* where its copy of clone3's flags lacks CLONE_UNTRACED; 0: nowhere */
 	uint64_t clone_flags; /* what the program put there */
 
 	bool before_exec;   /* still dftrace-run itself */

@@ -246,8 +246,9 @@ void tree_adopt(struct tracer *tracer, uint64_t now)
 	}
 }
 
-/* The exec call's event, in the old image's trace, and that trace's end. */
-static void end_old_image(struct tracer *tracer, struct task *task, uint64_t now)
+/* The exec call's event, in the old image's trace, and that trace's end.
+ * @return the path of the new program, a reference; NULL: not known. */
+static struct name *end_old_image(struct tracer *tracer, struct task *task, uint64_t now)
 {
 	struct frame *frame = task_top(task);
 	struct trace_end end = {.how = TRACE_END_EXEC};
@@ -268,8 +269,8 @@ static void end_old_image(struct tracer *tracer, struct task *task, uint64_t now
 	if (task->mm->refs == 1)
 		aio_cut(tracer, task, now);
 	image_end(tracer, task->process, &end, false, now);
-	name_unref(program);
 	task->want_exit = false;
+	return program;
 }
 
 /* exec from a thread other than the leader: it takes the leader's number, and all others are gone. */
@@ -300,12 +301,14 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 	task = merge_threads(tracer, status->tid, (pid_t)former, status->time);
 	if (!task)
 		return;
-	end_old_image(tracer, task, status->time);
+	struct name *program = end_old_image(tracer, task, status->time);
 
 	struct mm *mm = mm_new();
 	struct files *files = task->files->refs > 1 ? files_copy(task->files, status->time)
 						    : files_ref(task->files);
-	if (!mm || !files || image_exec(tracer, task) < 0) {
+	int made = mm && files ? image_exec(tracer, task, program) : -1;
+	name_unref(program);
+	if (made < 0) {
 		mm_unref(mm);
 		files_unref(files);
 		out_of_memory(tracer);

@@ -20,7 +20,8 @@ struct name *name_new(const char *text, size_t len)
 
 struct name *name_ref(struct name *name)
 {
-	name->refs++;
+	if (name)
+		name->refs++;
 	return name;
 }
 

@@ -16,6 +16,7 @@ struct name {
 /* @return a new name with one reference, NULL with errno ENOMEM. */
 struct name *name_new(const char *text, size_t len);
 
+/* Takes another reference; NULL is allowed. */
 struct name *name_ref(struct name *name);
 
 /* Gives a reference back; NULL is allowed. */
