@@ -45,6 +45,10 @@ bool signals_settle(struct tracer *tracer, struct task *task, uint64_t nr, uint6
 /* A handler returns (rt_sigreturn with this stack pointer). */
 void signals_handler_returns(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);
 
+/* ignored.c: a signal that the program ignores is about to be delivered, or another one after it: the
+ * call that it woke goes on as if it had not come. */
+void ignored_before_delivery(struct tracer *tracer, struct task *task, int sig);
+
 /* tree.c: tasks come and go. */
 void tree_new_child(struct tracer *tracer, struct task *parent, const struct status *status);
 

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+/* A disk that hangs must not keep the program's end for longer. */
+#define SETTLE_NS 2000000000
 /* Longer lines would not go into a pipe in one piece. */
 #define LINE_MAX_BYTES 4096
 /* How long a reader of a full pipe or a stopped terminal is waited for. */
@@ -123,11 +125,12 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	struct timespec cpu = {0};
 	struct buf line = {0};
 
-	(void)now;
 	if (tracer->report_fd < 0)
 		return;
 	memcpy(ended, tracer->lost, sizeof(ended));
 	add_running(tracer, tracer->lost);
+	/* What was not waited for yet: earlier images, and processes that go on. */
+	writer_settle(tracer->writer, now + SETTLE_NS);
 	writer_totals(tracer->writer, &totals);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	buf_addf(&line,

@@ -81,6 +81,7 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 		loop_restart(tracer, task, 0);
 		return;
 	}
+	ignored_before_delivery(tracer, task, sig);
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
 	task->stepping =

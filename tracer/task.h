@@ -136,6 +136,7 @@ struct task {
 	bool want_exit;     /* the innermost frame is in the kernel, and its end is asked for */
 	bool in_syscall;    /* without a filter: the next system call stop is an exit */
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
+	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
 	bool stepping;      /* one step, into the handler of the signal just delivered */
 	uint64_t restarted; /* when it was last let go on */
 	uint64_t watched;   /* when the watchdog last looked at it */

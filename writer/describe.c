@@ -277,6 +277,23 @@ static int wait_for_file(struct writer *writer, struct trace *trace, const bool 
 	return -1;
 }
 
+int writer_settle(struct writer *writer, uint64_t deadline)
+{
+	struct trace *trace;
+
+	while ((trace = TAILQ_FIRST(&writer->pending)))
+		trace_hand_over(trace, WAIT_NOT);
+	pthread_mutex_lock(&writer->lock);
+	bool late = still_hangs(writer);
+	while ((writer->closing_count > 0 || !TAILQ_EMPTY(&writer->queued)) && !late)
+		late = writer_wait(writer, deadline) == ETIMEDOUT;
+	pthread_mutex_unlock(&writer->lock);
+	if (!late)
+		return 0;
+	errno = ETIMEDOUT;
+	return -1;
+}
+
 int trace_finish(struct trace *trace, const struct trace_end *end, bool wait, uint64_t deadline)
 {
 	struct writer *writer = trace->writer;

@@ -60,6 +60,11 @@ struct writer_totals {
 	char *first_path;       /* which; NULL: none. The writer's. */
 };
 
+/* Waits until all that was given to the writer is on disk, `deadline` (ns since the epoch) at most, and not at
+ * all while a worker still hangs that did so at an earlier deadline.
+ * @return 0, or -1 with errno ETIMEDOUT. */
+int writer_settle(struct writer *writer, uint64_t deadline);
+
 /* What has come of everything so far. Takes the workers' lock. */
 void writer_totals(struct writer *writer, struct writer_totals *totals);
 

@@ -56,6 +56,17 @@ void arch_regs_set_ip(struct arch_regs *regs, uint64_t ip);
 /* Makes the registers those of a task about to execute the system call instruction at `ip`. */
 void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const uint64_t args[6]);
 
+/* @return whether the task stands behind a system call that has just ended, seen from the registers at a
+ * signal's delivery; its number and result. */
+bool arch_regs_ended_call(const struct arch_regs *regs, uint64_t *nr, int64_t *result);
+
+/* @return argument `n` of that call. */
+uint64_t arch_regs_arg(const struct arch_regs *regs, unsigned n);
+
+/* Changes the registers so that the ended call is made again, and back to its having ended with `result`. */
+void arch_regs_call_again(struct arch_regs *regs);
+void arch_regs_call_ended(struct arch_regs *regs, int64_t result);
+
 /* Changes the result register. */
 void arch_regs_set_result(struct arch_regs *regs, int64_t result);
 

@@ -130,6 +130,32 @@ void arch_regs_set_result(struct arch_regs *regs, int64_t result)
 	regs->raw.rax = (unsigned long long)result;
 }
 
+bool arch_regs_ended_call(const struct arch_regs *regs, uint64_t *nr, int64_t *result)
+{
+	*nr = regs->raw.orig_rax;
+	*result = (int64_t)regs->raw.rax;
+	return regs->raw.cs == CS_USER64 && *nr < ARCH_SYSCALL_LIMIT;
+}
+
+uint64_t arch_regs_arg(const struct arch_regs *regs, unsigned n)
+{
+	const struct user_regs_struct *r = &regs->raw;
+	const uint64_t args[] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
+	return args[n];
+}
+
+void arch_regs_call_again(struct arch_regs *regs)
+{
+	regs->raw.rip -= ARCH_SYSCALL_LEN;
+	regs->raw.rax = regs->raw.orig_rax;
+}
+
+void arch_regs_call_ended(struct arch_regs *regs, int64_t result)
+{
+	regs->raw.rip += ARCH_SYSCALL_LEN;
+	regs->raw.rax = (unsigned long long)result;
+}
+
 int arch_set_arg(pid_t tid, unsigned n, uint64_t value)
 {
 	static const size_t offsets[] = {
