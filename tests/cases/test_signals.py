@@ -127,3 +127,11 @@ def test_tracer_takes_no_signal_from_the_session(runner):
 	runner.finish(run)
 	assert run.status == 0 and run.of("open", run.path("b"))
 	assert not tracers(run.token)
+
+
+@pytest.mark.parametrize("options", [[], ["--no-seccomp"]], ids=" ".join)
+@pytest.mark.parametrize("mode", ["quiet", "handled"])
+def test_ignored_signals_end_no_call(both, mode, options):
+	"""Under a tracer the kernel wakes a process for signals that it ignores."""
+	args = [program("ignored"), mode]
+	same_outside(both.native(args), both.traced(args, options), files=False)
