@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -39,19 +40,25 @@ static void reap_all(void)
 
 static void *spin(void *data)
 {
-	long number = (long)data;
+	atomic_long *at_work = data;
 
-	for (long i = 0;; i++)
-		(void)!access(number % 2 ? "a" : "b", F_OK);
+	(void)!access("a", F_OK);
+	atomic_fetch_add(at_work, 1);
+	for (;;)
+		(void)!access("b", F_OK);
 	return NULL;
 }
 
+/* Returns when each of them has made a call. */
 static void spinners(long count)
 {
+	static atomic_long at_work;
 	pthread_t thread;
 
 	for (long i = 0; i < count; i++)
-		CHECK(pthread_create(&thread, NULL, spin, (void *)i) == 0);
+		CHECK(pthread_create(&thread, NULL, spin, &at_work) == 0);
+	while (atomic_load(&at_work) < count)
+		sched_yield();
 }
 
 static void *exec_here(void *data)
