@@ -1,8 +1,31 @@
 #include "base/proc.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+bool proc_read_text(const char *path, char *text, size_t size)
+{
+	ssize_t n = -1;
+
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+bool proc_read_line(const char *path, char *text, size_t size)
+{
+	bool done = proc_read_text(path, text, size);
+
+	text[strcspn(text, "\n")] = '\0';
+	return done;
+}
 
 int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, int n)
 {

@@ -1,10 +1,18 @@
-/* Facts that /proc/PID/status tells. */
+/* Small files of /proc and /sys. */
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sys/types.h>
+
+/* Reads what fits of a file into `text`, NUL-terminated. @return whether there was any; else `text` is empty. */
+bool proc_read_text(const char *path, char *text, size_t size);
+
+/* Same for the first line, without its newline; it may be empty. */
+bool proc_read_line(const char *path, char *text, size_t size);
 
 /* Reads the number behind each `keys[i]` ("PPid:") into `values[i]`, in the given base; a key that is not
  * there leaves its value alone.

@@ -1,5 +1,6 @@
 /* The rows on the host: kernel, /proc, CPUs, container, launcher, and where the traces go. */
 #include "base/number.h"
+#include "base/proc.h"
 #include "launchers/doctor.h"
 
 #include <errno.h>
@@ -108,14 +109,14 @@ static double group_limit(const char *dir)
 	double period = 0;
 
 	snprintf(path, sizeof(path), "%s/cpu.max", dir);
-	if (explain_read_line(path, text, sizeof(text)))
+	if (proc_read_line(path, text, sizeof(text)))
 		return sscanf(text, "%lf %lf", &quota, &period) == 2 ? quota / period : 0;
 	/* The first version's. */
 	snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir);
-	if (!explain_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &quota) != 1)
+	if (!proc_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &quota) != 1)
 		return 0;
 	snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
-	if (!explain_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &period) != 1)
+	if (!proc_read_line(path, text, sizeof(text)) || sscanf(text, "%lf", &period) != 1)
 		return 0;
 	return quota > 0 && period > 0 ? quota / period : 0;
 }
@@ -232,7 +233,7 @@ static const char *container(char *text, size_t size)
 		return "Podman";
 	if (access("/.dockerenv", F_OK) == 0)
 		return "Docker";
-	if (explain_read_line("/run/systemd/container", text, size) && text[0])
+	if (proc_read_line("/run/systemd/container", text, size) && text[0])
 		return text;
 	return name && *name ? name : NULL;
 }
@@ -247,7 +248,7 @@ static void add_container(struct doctor *doctor)
 	const char *name = container(text, sizeof(text));
 
 	/* The first namespace maps every number to itself. */
-	bool own_users = explain_read_line("/proc/self/uid_map", map, sizeof(map)) &&
+	bool own_users = proc_read_line("/proc/self/uid_map", map, sizeof(map)) &&
 			 sscanf(map, "%u %u %u", &inside, &outside, &count) == 3 &&
 			 (inside != 0 || outside != 0 || count != UINT_MAX);
 	doctor_add(doctor, "container", DOCTOR_OK, "%.100s%s%s", name ? name : "none to be seen",

@@ -29,18 +29,6 @@
 #define SAY_CAUSE(e, ...)  snprintf((e)->cause, sizeof((e)->cause), __VA_ARGS__)
 #define SAY_REMEDY(e, ...) snprintf((e)->remedy, sizeof((e)->remedy), __VA_ARGS__)
 
-bool explain_read_line(const char *path, char *text, size_t size)
-{
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return false;
-	bool done = fgets(text, (int)size, f) != NULL;
-	fclose(f);
-	text[done ? strcspn(text, "\n") : 0] = '\0';
-	return done;
-}
-
 bool explain_kernel(struct explanation *e)
 {
 	struct utsname name;
@@ -90,7 +78,7 @@ bool explain_is_recorded(void)
 	uint64_t tracer = find_tracer();
 
 	snprintf(path, sizeof(path), "/proc/%llu/comm", (unsigned long long)tracer);
-	return tracer && explain_read_line(path, comm, sizeof(comm)) &&
+	return tracer && proc_read_line(path, comm, sizeof(comm)) &&
 	       strcmp(comm, "dftrace-run") == 0;
 }
 
@@ -128,7 +116,7 @@ long explain_yama_scope(void)
 	char text[16];
 	long scope;
 
-	if (!explain_read_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) ||
+	if (!proc_read_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) ||
 	    number_parse(text, 0, 3, &scope) < 0)
 		return -1;
 	return scope;
@@ -273,13 +261,13 @@ static bool explain_module(struct explanation *e)
 	char text[128];
 	char label[128];
 
-	if (explain_read_line("/sys/fs/selinux/booleans/deny_ptrace", text, sizeof(text)) &&
+	if (proc_read_line("/sys/fs/selinux/booleans/deny_ptrace", text, sizeof(text)) &&
 	    text[0] == '1') {
 		SAY_CAUSE(e, "SELinux forbids ptrace (its boolean deny_ptrace is on)");
 		SAY_REMEDY(e, "an administrator can run: setsebool deny_ptrace off");
 		return true;
 	}
-	if (!explain_read_line("/proc/self/attr/current", label, sizeof(label)) || !label[0] ||
+	if (!proc_read_line("/proc/self/attr/current", label, sizeof(label)) || !label[0] ||
 	    strncmp(label, "unconfined", strlen("unconfined")) == 0)
 		return false;
 	SAY_CAUSE(e, "a security module confines this process as '%s'", label);

@@ -39,7 +39,4 @@ long explain_yama_scope(void);
 /* @return the mode of the seccomp filter that is already around us: 0 none, 2 a filter; -1: not known. */
 int explain_seccomp_mode(void);
 
-/* Reads the first line of a small file. @return whether there was one. */
-bool explain_read_line(const char *path, char *text, size_t size);
-
 #endif

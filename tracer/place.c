@@ -1,6 +1,7 @@
 #include "tracer/place.h"
 
 #include "base/number.h"
+#include "base/proc.h"
 #include "tracer/topology.h"
 
 #include <errno.h>
@@ -210,21 +211,6 @@ static void ask_topology(struct place *place)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Reads a small file of /proc. @return its text in `text`, or NULL. */
-static char *read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return NULL;
-	ssize_t n = read(fd, text, size - 1);
-	close(fd);
-	if (n <= 0)
-		return NULL;
-	text[n] = '\0';
-	return text;
-}
-
 /* @return the CPU on which `tid` runs or ran last, -1: it is gone. */
 static int cpu_of(pid_t tid)
 {
@@ -233,7 +219,7 @@ static int cpu_of(pid_t tid)
 
 	/* Through its own task directory: the other form adds up all threads of the process. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tid, tid);
-	if (!read_text(path, text, sizeof(text)))
+	if (!proc_read_text(path, text, sizeof(text)))
 		return -1;
 	char *rest = strrchr(text, ')');
 	/* The name is field 2, the CPU field 39. */
@@ -319,14 +305,14 @@ static bool has_own_group(pid_t tid)
 	long ours, theirs;
 	int our_nice, their_nice;
 
-	if (!read_text("/proc/sys/kernel/sched_autogroup_enabled", text, sizeof(text)) ||
+	if (!proc_read_text("/proc/sys/kernel/sched_autogroup_enabled", text, sizeof(text)) ||
 	    strcmp(text, "1\n") != 0)
 		return false;
-	if (!read_text("/proc/self/autogroup", text, sizeof(text)) ||
+	if (!proc_read_text("/proc/self/autogroup", text, sizeof(text)) ||
 	    sscanf(text, "/autogroup-%ld nice %d", &ours, &our_nice) != 2)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/autogroup", tid);
-	if (!read_text(path, text, sizeof(text)) ||
+	if (!proc_read_text(path, text, sizeof(text)) ||
 	    sscanf(text, "/autogroup-%ld nice %d", &theirs, &their_nice) != 2)
 		return false;
 	return ours != theirs && our_nice <= their_nice && in_root_cpu_group();

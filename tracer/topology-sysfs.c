@@ -1,3 +1,4 @@
+#include "base/proc.h"
 #include "tracer/topology.h"
 
 #include <dirent.h>
@@ -13,13 +14,7 @@ static bool read_line(const char *root, const char *name, char *text, size_t siz
 
 	if (snprintf(path, sizeof(path), "%s/%s", root, name) >= (int)sizeof(path))
 		return false;
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	bool done = fgets(text, (int)size, f) != NULL;
-	fclose(f);
-	text[done ? strcspn(text, "\n") : 0] = '\0';
-	return done;
+	return proc_read_line(path, text, size);
 }
 
 /* Marks the CPUs of a list such as 0-3,8 with the list's first CPU, which no other list has. */

@@ -1,5 +1,6 @@
 /* A task that was let go on cannot be in a ptrace stop without news of it. If one is, some stop was lost
  * on the way, and without this the program would hang. */
+#include "base/proc.h"
 #include "tracer/loop.h"
 
 #include <signal.h>
@@ -16,15 +17,11 @@
 static char state_of(pid_t tid)
 {
 	char path[64];
-	char text[512] = "";
+	char text[512];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	FILE *f = fopen(path, "re");
-	if (!f)
+	if (!proc_read_text(path, text, sizeof(text)))
 		return 0;
-	size_t n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
 	/* The name before it may hold anything. */
 	const char *end = strrchr(text, ')');
 	return end && end[1] ? end[2] : 0;

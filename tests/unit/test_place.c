@@ -615,7 +615,7 @@ static void reads_topology(void)
 		CPU_ZERO(&siblings);
 		snprintf(path, sizeof(path),
 			 "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-		CHECK(read_text(path, text, sizeof(text)));
+		CHECK(proc_read_text(path, text, sizeof(text)));
 		/* Ranges and single numbers, as in 0-1,8. */
 		for (char *range; (range = strsep(&rest, ","));) {
 			int from, to;
