@@ -1,0 +1,38 @@
+/* What code a process has mapped, from the text of /proc/PID/maps. */
+#ifndef SYMBOLS_MODULES_H
+#define SYMBOLS_MODULES_H
+
+#include "symbols/object.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An executable mapping of a file. */
+struct module {
+	struct object *object; /* NULL: no ELF file, or it cannot be opened */
+	char *path;            /* as the kernel names it */
+	uint64_t begin;
+	uint64_t end;
+	uint64_t bias; /* what is added to the object's addresses */
+};
+
+struct modules {
+	struct module *items; /* by address */
+	size_t count;
+};
+
+/* Reads the executable file mappings of `pid`; mappings that `modules` holds already are kept as they are, those that are gone
+ * are dropped (after calling `gone` for each, if not NULL).
+ * @return 0, or -1 with errno. */
+int modules_read(struct modules *modules, struct objects *objects, int pid,
+		 void (*gone)(const struct module *, void *), void *data);
+
+/* @return the module that holds `address`, NULL: none. */
+const struct module *modules_find(const struct modules *modules, uint64_t address);
+
+/* Same set, for a forked address space. @return 0, or -1 with errno ENOMEM. */
+int modules_copy(struct modules *to, const struct modules *from);
+void modules_free(struct modules *modules);
+
+#endif
