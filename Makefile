@@ -20,7 +20,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 comma := ,
 # There is no static libudev, which hwloc wants.
 topology := $(if $(STATIC),sysfs,hwloc)
-LIBS := libseccomp libelf zlib libmd $(if $(STATIC),,hwloc)
+LIBS := libseccomp libelf zlib libmd capstone $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
