@@ -30,7 +30,7 @@ link_flags = $(if $(STATIC),-static) $(LDFLAGS)
 library_versions = $(shell for l in $(LIBS); do echo $$l $$($(PKG_CONFIG) --modversion $$l); done | paste -sd, | sed "s|,|, |g")
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
 
-rooms := base writer seccomp symbols tracer tracer/arch/$(ARCH) launchers
+rooms := base writer seccomp symbols tracer tracer/hooks tracer/arch/$(ARCH) launchers
 lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(addsuffix /*.c,$(rooms)))) \
 	tracer/topology-$(topology).c
 lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)

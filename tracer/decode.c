@@ -3,6 +3,7 @@
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
 #include "tracer/effects.h"
+#include "tracer/hooks/hooks.h"
 #include "tracer/image.h"
 #include "tracer/lost.h"
 #include "tracer/resolve.h"
@@ -166,6 +167,18 @@ static void choose_name(struct frame *frame)
 		frame->name = row->rmdir_name;
 }
 
+static bool skip_is_recorded(const struct tracer *tracer, enum file_skip skip)
+{
+	switch (skip) {
+	case FILE_RECORDED:
+		return true;
+	case FILE_SOCKET:
+		return tracer->options->selection->network;
+	default:
+		return tracer->options->selection->ipc;
+	}
+}
+
 static bool file_is_recorded(const struct tracer *tracer, const struct syscall_row *row,
 			     const struct file *file)
 {
@@ -174,14 +187,7 @@ static bool file_is_recorded(const struct tracer *tracer, const struct syscall_r
 	/* These classes are on request and about the descriptor, whatever it is. */
 	if (row->class == CLASS_NETWORK || row->class == CLASS_IOCTL)
 		return true;
-	switch (file->skip) {
-	case FILE_RECORDED:
-		return true;
-	case FILE_SOCKET:
-		return tracer->options->selection->network;
-	default:
-		return tracer->options->selection->ipc;
-	}
+	return skip_is_recorded(tracer, file->skip);
 }
 
 static bool fd_is_recorded(const struct subject *s)
@@ -201,6 +207,20 @@ static bool fd_is_recorded(const struct subject *s)
 	}
 	if (file_is_recorded(s->tracer, row, frame->file) ||
 	    file_is_recorded(s->tracer, row, frame->out_file))
+		return true;
+	skipped[file->skip == FILE_RECORDED ? SKIPPED_DATADIR : skipped_for(file->skip)]++;
+	return false;
+}
+
+bool decode_file_is_recorded(struct tracer *tracer, struct task *task, const struct file *file)
+{
+	uint64_t *skipped = task->process->skipped;
+
+	if (!file) {
+		skipped[SKIPPED_BADFD]++;
+		return false;
+	}
+	if (!file->outside && skip_is_recorded(tracer, file->skip))
 		return true;
 	skipped[file->skip == FILE_RECORDED ? SKIPPED_DATADIR : skipped_for(file->skip)]++;
 	return false;
@@ -273,6 +293,14 @@ void decode_uint(struct event *event, const char *key, uint64_t value)
 	add_arg(event, key, EVENT_UINT)->value.u = value;
 }
 
+void decode_text(struct event *event, const char *key, const char *bytes, size_t len)
+{
+	struct event_arg *arg = add_arg(event, key, EVENT_STRING);
+
+	arg->value.string.bytes = bytes;
+	arg->value.string.len = len;
+}
+
 static void add_name(struct event *event, const char *key, struct name *name)
 {
 	if (name)
@@ -292,15 +320,6 @@ void decode_result(struct event *event, int64_t ret)
 static bool creates(uint64_t flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-}
-
-static void add_text(struct event *event, const struct call *call, const struct field *f)
-{
-	if (call->data[f->arg].state != DATA_COPIED)
-		return;
-	struct event_arg *arg = add_arg(event, f->key, EVENT_STRING);
-	arg->value.string.bytes = call_bytes(call, f->arg);
-	arg->value.string.len = call->data[f->arg].len;
 }
 
 static void add_field(struct event *event, const struct frame *frame, const struct field *f)
@@ -338,7 +357,9 @@ static void add_field(struct event *event, const struct frame *frame, const stru
 		}
 		return;
 	case FIELD_TEXT:
-		add_text(event, call, f);
+		if (call->data[f->arg].state == DATA_COPIED)
+			decode_text(event, f->key, call_bytes(call, f->arg),
+				    call->data[f->arg].len);
 		return;
 	case FIELD_MODE:
 		if (!creates(call->args[call->row->flags]))
@@ -471,9 +492,9 @@ static bool is_current_position(const struct call *call, const struct field *f)
 	       f->kind == FIELD_LONG && (int64_t)call->args[f->arg] == -1;
 }
 
-static void init_event(struct event *event, struct task *task, const struct frame *frame)
+void decode_init(struct event *event, struct task *task, const struct frame *frame)
 {
-	event->layer = LAYER_POSIX;
+	event->layer = hooks_layer(task, frame);
 	event->name = frame->name;
 	event->pid = task->process->pid;
 	event->tid = frame->call.tid;
@@ -492,7 +513,7 @@ static void write_frame(struct tracer *tracer, struct task *task, const struct f
 	const struct syscall_row *row = call->row;
 	struct event event;
 
-	init_event(&event, task, frame);
+	decode_init(&event, task, frame);
 	for (const struct field *f = row->fields; f->kind != FIELD_END; f++) {
 		if (!is_current_position(call, f))
 			add_field(&event, frame, f);
@@ -516,7 +537,7 @@ static void write_close_range(struct tracer *tracer, struct task *task, const st
 		const struct closing *closing = &frame->closing[i];
 		if (!file_is_recorded(tracer, call->row, closing->file))
 			continue;
-		init_event(&event, task, frame);
+		decode_init(&event, task, frame);
 		if (!first)
 			event.id = trace_next_id(task->process->trace);
 		first = false;
@@ -535,7 +556,7 @@ void decode_write(struct tracer *tracer, struct task *task, struct event *event,
 	event->level = 1;
 	for (size_t i = 0; i < task->nframes; i++) {
 		const struct frame *below = &task->frames[i];
-		if (below->record && below->id < event->id && below->interrupted) {
+		if (below->record && below->id < event->id && (below->interrupted || below->hook)) {
 			event->parent = below->id;
 			event->level++;
 		}
@@ -589,7 +610,10 @@ void decode_cut(struct tracer *tracer, struct task *task, size_t keep, uint64_t 
 		struct frame *frame = task_top(task);
 		frame->call.state = CALL_CUT;
 		frame->call.end = now;
-		decode_end(tracer, task, frame);
+		if (frame->hook)
+			hooks_end(tracer, task, frame);
+		else
+			decode_end(tracer, task, frame);
 		task_pop(task);
 	}
 }

@@ -18,7 +18,14 @@ void decode_cut(struct tracer *tracer, struct task *task, size_t keep, uint64_t 
 /* Writes an event, with the frame below as its parent. For calls that are more than one event. */
 void decode_write(struct tracer *tracer, struct task *task, struct event *event, bool data);
 
-/* Appends an argument. */
+/* Fills an event from a frame, but for its arguments. */
+void decode_init(struct event *event, struct task *task, const struct frame *frame);
+
+/* @return whether calls on this file are recorded; NULL: not open. What is left out is counted. */
+bool decode_file_is_recorded(struct tracer *tracer, struct task *task, const struct file *file);
+
+/* Appends an argument; bytes of a text are borrowed until decode_write. */
+void decode_text(struct event *event, const char *key, const char *bytes, size_t len);
 void decode_int(struct event *event, const char *key, int64_t value);
 void decode_uint(struct event *event, const char *key, uint64_t value);
 

@@ -28,6 +28,7 @@ struct file {
 	unsigned refs;
 	enum file_skip skip;
 	bool outside;      /* left out by the data directories */
+	bool streamed;     /* a stream of the C library uses it */
 	struct name *name; /* NULL: it could not be seen */
 };
 

@@ -3,10 +3,15 @@
 #include <stdio.h>
 
 static const char *const lost_names[LOST_COUNT] = {
-	[LOST_UNREADABLE] = "unreadable", [LOST_UNTRACED] = "untraced",
-	[LOST_COMPAT] = "compat",         [LOST_IO_URING] = "io_uring",
-	[LOST_AMBIGUOUS] = "ambiguous",   [LOST_DROPPED] = "dropped",
+	[LOST_UNREADABLE] = "unreadable",
+	[LOST_UNTRACED] = "untraced",
+	[LOST_COMPAT] = "compat",
+	[LOST_IO_URING] = "io_uring",
+	[LOST_AMBIGUOUS] = "ambiguous",
+	[LOST_DROPPED] = "dropped",
 	[LOST_SETUID] = "setuid",
+	[LOST_UNVERIFIED] = "unverified",
+	[LOST_UNHOOKED_STDIO] = "unhooked:stdio",
 };
 
 static const char *const skipped_names[SKIPPED_COUNT] = {

@@ -1,5 +1,7 @@
 #include "tracer/task.h"
 
+#include "tracer/hooks/hooks.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +37,7 @@ void mm_unref(struct mm *mm)
 		close(mm->mem_fd);
 	free_values(&mm->sites);
 	aio_free(&mm->aio);
+	hook_space_free(mm->hooks);
 	free(mm);
 }
 
@@ -156,4 +159,14 @@ struct frame *task_top(struct task *task)
 void task_pop(struct task *task)
 {
 	frame_clear(&task->frames[--task->nframes]);
+}
+
+void task_remove(struct task *task, size_t i)
+{
+	struct frame removed = task->frames[i];
+	size_t above = --task->nframes - i;
+
+	frame_clear(&removed);
+	memmove(&task->frames[i], &task->frames[i + 1], above * sizeof(*task->frames));
+	task->frames[task->nframes] = removed;
 }

@@ -24,6 +24,8 @@ enum lost {
 	LOST_AMBIGUOUS,
 	LOST_DROPPED,
 	LOST_SETUID,
+	LOST_UNVERIFIED,
+	LOST_UNHOOKED_STDIO,
 	LOST_COUNT,
 };
 
@@ -50,7 +52,8 @@ struct mm {
 	uint64_t syscall_ip; /* a system call instruction for remote calls; 0: not looked for yet */
 	uint64_t vdso;       /* 0: none */
 	struct map sites;    /* struct site by address */
-	struct map aio;      /* see aio.h */
+	struct hook_space *hooks; /* breakpoints on functions; NULL: none */
+	struct map aio;           /* see aio.h */
 };
 
 /* Working directory and root: shared by CLONE_FS. */
@@ -84,9 +87,15 @@ struct closing {
 	struct file *file;
 };
 
-/* A call in flight, from its entry to its event. */
+struct hook_function;
+struct hook_space;
+
+/* A call in flight, from its entry to its event: of the kernel, or of a hooked function. */
 struct frame {
-	struct call call;
+	struct call call; /* of a hooked function: without a row; sp is that of its entry */
+	const struct hook_function *hook; /* NULL: a system call */
+	uint64_t return_address;
+	unsigned handlers; /* the task's, when it began */
 	const char *name;  /* as written */
 	struct name *path; /* what fhash says, when it is a path's */
 	struct name *new_path;
@@ -137,6 +146,7 @@ struct task {
 	bool in_syscall;    /* without a filter: the next system call stop is an exit */
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
+	unsigned handlers;  /* signal handlers running inside hooked calls */
 	bool stepping;      /* one step, into the handler of the signal just delivered */
 	uint64_t restarted; /* when it was last let go on */
 	uint64_t watched;   /* when the watchdog last looked at it */
@@ -178,5 +188,8 @@ void task_free(struct task *task);
 struct frame *task_push(struct task *task);
 struct frame *task_top(struct task *task);
 void task_pop(struct task *task);
+
+/* Removes the frame at `i`, wherever it stands. */
+void task_remove(struct task *task, size_t i);
 
 #endif

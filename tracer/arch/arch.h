@@ -67,6 +67,12 @@ uint64_t arch_regs_arg(const struct arch_regs *regs, unsigned n);
 void arch_regs_call_again(struct arch_regs *regs);
 void arch_regs_call_ended(struct arch_regs *regs, int64_t result);
 
+/* @return integer argument `n` (0 to 5) of a function that the task is about to begin. */
+uint64_t arch_regs_function_arg(const struct arch_regs *regs, unsigned n);
+
+/* @return the register in which a function returns an integer. */
+int64_t arch_regs_function_result(const struct arch_regs *regs);
+
 /* Changes the result register. */
 void arch_regs_set_result(struct arch_regs *regs, int64_t result);
 

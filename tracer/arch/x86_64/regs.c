@@ -144,6 +144,18 @@ uint64_t arch_regs_arg(const struct arch_regs *regs, unsigned n)
 	return args[n];
 }
 
+uint64_t arch_regs_function_arg(const struct arch_regs *regs, unsigned n)
+{
+	const struct user_regs_struct *r = &regs->raw;
+	const uint64_t args[] = {r->rdi, r->rsi, r->rdx, r->rcx, r->r8, r->r9};
+	return args[n];
+}
+
+int64_t arch_regs_function_result(const struct arch_regs *regs)
+{
+	return (int64_t)regs->raw.rax;
+}
+
 void arch_regs_call_again(struct arch_regs *regs)
 {
 	regs->raw.rip -= ARCH_SYSCALL_LEN;

@@ -1,0 +1,387 @@
+/* Hooked calls: which of them are under way in a thread, and what comes of them. A call is known by the
+ * stack pointer at its entry and its return address. */
+#include "tracer/decode.h"
+#include "tracer/hooks/internal.h"
+#include "tracer/image.h"
+#include "tracer/lost.h"
+#include "tracer/memory.h"
+#include "tracer/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+/* Longer strings than this are not measured. */
+#define TEXT_MOST (16UL << 20)
+
+/* Frames further apart than this lie on different stacks. */
+#define STACK_REACH (16UL << 20)
+
+/* Where the descriptor stands in a FILE. glibc's has been there since its first release for this machine
+ * (struct _IO_FILE, _fileno); musl's is in its stdio_impl.h (fd). */
+#define GLIBC_FILENO 112
+#define MUSL_FILENO  120
+
+static bool is_stdio(const struct frame *frame)
+{
+	return frame->hook && frame->hook->row;
+}
+
+/* @return whether a frame is on the same stack and deeper than `sp`: then it has been left. */
+static bool is_left(const struct frame *frame, uint64_t sp)
+{
+	return frame->hook && frame->call.sp < sp && sp - frame->call.sp < STACK_REACH;
+}
+
+/* @return whether a call at `sp` is made by the frame's: from below it on its stack, and not by a signal
+ * handler that came in between. */
+static bool is_around(const struct frame *frame, const struct task *task, uint64_t sp)
+{
+	return frame->hook && frame->handlers == task->handlers && frame->call.sp >= sp &&
+	       frame->call.sp - sp < STACK_REACH;
+}
+
+enum layer hooks_layer(const struct task *task, const struct frame *call)
+{
+	for (size_t i = 0; i < task->nframes; i++) {
+		const struct frame *frame = &task->frames[i];
+		if (!is_stdio(frame) || !is_around(frame, task, call->call.sp))
+			continue;
+		/* What exit flushes is the streams'; what else it does is not. */
+		bool flushes = frame->hook->row->fields[0].kind == HOOK_FLUSHES;
+		if (flushes ? call->file && call->file->streamed : frame->record)
+			return LAYER_SYSCALL;
+	}
+	return LAYER_POSIX;
+}
+
+static void end_at(struct tracer *tracer, struct task *task, size_t i, enum call_state state,
+		   int64_t result, uint64_t now)
+{
+	struct frame *frame = &task->frames[i];
+
+	frame->call.state = state;
+	frame->call.ret = result;
+	frame->call.end = now;
+	hooks_end(tracer, task, frame);
+	/* A handler that was left for good does not return. */
+	if (state == CALL_CUT && task->handlers > frame->handlers)
+		task->handlers = frame->handlers;
+	task_remove(task, i);
+}
+
+void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now)
+{
+	for (size_t i = task->nframes; i-- > 0;) {
+		if (is_left(&task->frames[i], sp))
+			end_at(tracer, task, i, CALL_CUT, 0, now);
+	}
+}
+
+struct frame *hook_call_at(struct task *task, uint64_t sp, uint64_t return_address)
+{
+	for (size_t i = task->nframes; i-- > 0;) {
+		struct frame *frame = &task->frames[i];
+		if (frame->hook && frame->call.sp == sp && frame->return_address == return_address)
+			return frame;
+	}
+	return NULL;
+}
+
+/* @return argument `n` of a call that stands at its entry. */
+static uint64_t argument(const struct frame *frame, unsigned n)
+{
+	return frame->call.args[n];
+}
+
+static struct file *file_of_fd(struct tracer *tracer, struct task *task, struct frame *frame,
+			       int fd)
+{
+	bool ambiguous;
+	struct file *file = resolve_fd(tracer, task, fd, frame->call.start, &ambiguous);
+
+	if (file)
+		file->streamed = true;
+	return file ? file_ref(file) : NULL;
+}
+
+static struct file *file_of_stream(struct tracer *tracer, struct task *task, struct frame *frame,
+				   uint64_t stream)
+{
+	unsigned offset = frame->hook->libc == OBJECT_MUSL ? MUSL_FILENO : GLIBC_FILENO;
+	int fd;
+
+	if (!stream || memory_read(tracer, task, stream + offset, &fd, sizeof(fd)) != sizeof(fd))
+		return NULL;
+	return file_of_fd(tracer, task, frame, fd);
+}
+
+static void copy_text(struct tracer *tracer, struct task *task, struct call *call, unsigned n)
+{
+	struct call_data *data = &call->data[n];
+
+	data->offset = call->bytes.len;
+	if (call->args[n] &&
+	    memory_read_string(tracer, task, call->args[n], PATH_MAX, &call->bytes) == 0)
+		data->state = DATA_COPIED;
+	data->len = call->bytes.len - data->offset;
+}
+
+/* @return whether the call is about a file that is recorded; what is left out is counted. */
+static bool take_fields(struct tracer *tracer, struct task *task, struct frame *frame)
+{
+	struct call *call = &frame->call;
+	bool wanted = true;
+	bool about_file = false;
+
+	for (const struct hook_field *f = frame->hook->row->fields; f->kind != HOOK_END; f++) {
+		switch (f->kind) {
+		case HOOK_STREAM:
+			about_file = true;
+			/* fflush(NULL) is about all of them. */
+			if (argument(frame, f->arg) == 0)
+				about_file = false;
+			else
+				frame->file = file_of_stream(tracer, task, frame,
+							     argument(frame, f->arg));
+			break;
+		case HOOK_STDIN:
+		case HOOK_STDOUT:
+		case HOOK_STDERR:
+			about_file = true;
+			frame->file = file_of_fd(tracer, task, frame, f->kind - HOOK_STDIN);
+			break;
+		case HOOK_ON_FD:
+			about_file = true;
+			frame->file = file_of_fd(tracer, task, frame, (int)argument(frame, f->arg));
+			break;
+		case HOOK_OPENS:
+			about_file = false;
+			copy_text(tracer, task, call, f->arg);
+			if (call->data[f->arg].state == DATA_COPIED)
+				frame->path = resolve_path(
+					tracer, task, AT_FDCWD, call_bytes(call, f->arg),
+					call->data[f->arg].len, call->start, &wanted);
+			break;
+		case HOOK_TEXT:
+			copy_text(tracer, task, call, f->arg);
+			break;
+		case HOOK_FLUSHES:
+			return false;
+		default:
+			break;
+		}
+	}
+	if (about_file)
+		return decode_file_is_recorded(tracer, task, frame->file);
+	if (frame->path && !wanted) {
+		task->process->skipped[SKIPPED_DATADIR]++;
+		return false;
+	}
+	return true;
+}
+
+void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
+		     const struct arch_regs *regs)
+{
+	uint64_t sp = arch_regs_sp(regs);
+	uint64_t return_address;
+
+	function->calls++;
+	if (memory_read(tracer, task, sp, &return_address, 8) != 8 || tracer->pass_through)
+		return;
+	/* A call from where a frame stands deeper: that one has been left. At the same height it is a
+	 * tail call if it returns to the same place, and otherwise the next call. */
+	for (size_t i = task->nframes; i-- > 0;) {
+		const struct frame *frame = &task->frames[i];
+		bool next = frame->hook && frame->call.sp == sp &&
+			    (frame->hook == function || frame->return_address != return_address);
+		if (next || is_left(frame, sp))
+			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
+	}
+	/* Streams use each other; the outermost call is the program's. */
+	for (size_t i = 0; function->row && i < task->nframes; i++) {
+		if (is_stdio(&task->frames[i]) && is_around(&task->frames[i], task, sp))
+			return;
+	}
+	struct frame *frame = task_push(task);
+	if (!frame) {
+		tracer_end_recording(tracer, "out of memory");
+		return;
+	}
+	frame->hook = function;
+	frame->handlers = task->handlers;
+	frame->return_address = return_address;
+	frame->call.tid = task->tid;
+	frame->call.sp = sp;
+	frame->call.start = tracer->now;
+	for (unsigned n = 0; n < 6; n++)
+		frame->call.args[n] = arch_regs_function_arg(regs, n);
+	frame->record = !task->process->excluded &&
+			(function->row ? take_fields(tracer, task, frame) : true);
+	if (frame->record) {
+		struct trace *trace = image_trace(tracer, task);
+		frame->id = trace ? trace_next_id(trace) : 0;
+		frame->record = trace != NULL;
+	}
+	frame->call.start = clock_now(&tracer->clock);
+}
+
+bool hook_call_end(struct tracer *tracer, struct task *task, uint64_t sp, int64_t result)
+{
+	uint64_t return_address;
+	bool ended = false;
+
+	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
+		return false;
+	/* A function and those that it has tail-called end together, the called ones first. */
+	for (size_t i = task->nframes; i-- > 0;) {
+		const struct frame *frame = &task->frames[i];
+		if (!frame->hook)
+			continue;
+		if (frame->call.sp == sp && frame->return_address == return_address) {
+			end_at(tracer, task, i, CALL_DONE, result, tracer->now);
+			ended = true;
+		} else if (is_left(frame, sp)) {
+			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
+		}
+	}
+	return ended;
+}
+
+/* Bytes that the call has moved. @return false: none are to be told. */
+static bool bytes_moved(struct tracer *tracer, struct task *task, struct frame *frame,
+			uint64_t *sum)
+{
+	const struct hook_row *row = frame->hook->row;
+	struct call *call = &frame->call;
+	bool failed = row->result == HOOK_R_INT ? (int)call->ret < 0 : call->ret < 0;
+	unsigned n = row->bytes_arg;
+
+	if (row->result == HOOK_R_POINTER)
+		failed = call->ret == 0;
+	switch (row->bytes) {
+	case HOOK_B_ITEMS:
+		*sum = (uint64_t)call->ret * call->args[n];
+		return true;
+	case HOOK_B_RESULT:
+		*sum = row->result == HOOK_R_INT ? (uint64_t)(int)call->ret : (uint64_t)call->ret;
+		return !failed;
+	case HOOK_B_ONE:
+		*sum = 1;
+		return !failed;
+	case HOOK_B_STRING:
+	case HOOK_B_LINE:
+	case HOOK_B_FILLED:
+		if (failed)
+			return false;
+		/* Read now: the program's string is as it was, and what the call filled in is there. */
+		buf_clear(&tracer->text);
+		if (memory_read_string(tracer, task, call->args[n], TEXT_MOST, &tracer->text) < 0)
+			return false;
+		*sum = tracer->text.len + (row->bytes == HOOK_B_LINE);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void add_field(struct event *event, const struct call *call, const struct hook_field *f)
+{
+	uint64_t value = call->args[f->arg];
+
+	switch (f->kind) {
+	case HOOK_ON_FD:
+	case HOOK_INT:
+		decode_int(event, f->key, (int)value);
+		break;
+	case HOOK_LONG:
+		decode_int(event, f->key, (int64_t)value);
+		break;
+	case HOOK_SIZE:
+		decode_uint(event, f->key, value);
+		break;
+	case HOOK_TEXT:
+		if (call->data[f->arg].state == DATA_COPIED)
+			decode_text(event, f->key, call_bytes(call, f->arg),
+				    call->data[f->arg].len);
+		break;
+	default:
+		break;
+	}
+}
+
+static void add_result(struct event *event, const struct hook_row *row, int64_t result)
+{
+	switch (row->result) {
+	case HOOK_R_INT:
+		decode_int(event, "ret", (int)result);
+		break;
+	case HOOK_R_LONG:
+		decode_int(event, "ret", result);
+		break;
+	case HOOK_R_POINTER:
+		/* An address says nothing. */
+		if (result == 0)
+			decode_int(event, "ret", -1);
+		break;
+	default:
+		break;
+	}
+}
+
+static void add_user(struct event *event, const struct call *call)
+{
+	static const char *const keys[] = {"a0", "a1", "a2", "a3", "a4", "a5"};
+
+	for (unsigned n = 0; n < 6; n++)
+		decode_int(event, keys[n], (int64_t)call->args[n]);
+	if (call->state == CALL_DONE)
+		decode_int(event, "ret", call->ret);
+}
+
+/* The stream that a call has made: what is done with its descriptor inside is known to be a stream's. */
+static void note_stream(struct tracer *tracer, struct task *task, struct frame *frame)
+{
+	const struct hook_field *f = frame->hook->row->fields;
+
+	if (frame->hook->row->result != HOOK_R_POINTER || frame->call.ret == 0 ||
+	    (f->kind != HOOK_OPENS && f->kind != HOOK_END))
+		return;
+	struct file *file = file_of_stream(tracer, task, frame, (uint64_t)frame->call.ret);
+	if (!frame->path && file && file->name)
+		frame->path = name_ref(file->name);
+	file_unref(file);
+}
+
+void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
+{
+	struct call *call = &frame->call;
+	const struct hook_row *row = frame->hook->row;
+	struct event event;
+	uint64_t sum;
+
+	/* Without a table row it is the user's. A call that only opens says no more at its end. */
+	if (row && call->state == CALL_DONE)
+		note_stream(tracer, task, frame);
+	if (!frame->record || !task->process->trace)
+		return;
+	decode_init(&event, task, frame);
+	event.layer = row ? LAYER_STDIO : LAYER_FUNC;
+	event.name = frame->hook->name;
+	if (!row) {
+		add_user(&event, call);
+	} else {
+		for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++)
+			add_field(&event, call, f);
+		if (call->state == CALL_DONE) {
+			if (bytes_moved(tracer, task, frame, &sum))
+				decode_uint(&event, "size_sum", sum);
+			add_result(&event, row, call->ret);
+		}
+	}
+	if (call->state == CALL_CUT)
+		decode_int(&event, "cut", 1);
+	decode_write(tracer, task, &event, true);
+}

@@ -1,0 +1,212 @@
+/* Which functions of a file are hooked, and where their breakpoints go. */
+#include "base/path.h"
+#include "tracer/hooks/internal.h"
+
+#include <fnmatch.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct builder {
+	struct hooks *hooks;
+	struct object *object;
+	struct hook_object *result;
+	size_t functions_cap;
+	struct map by_address; /* function number + 1 */
+	bool failed;
+};
+
+static bool add_function(struct builder *b, uint64_t address, const char *name,
+			 const struct hook_row *row)
+{
+	struct hook_object *result = b->result;
+
+	if (map_get(&b->by_address, address))
+		return false; /* an alias, or a row of higher precedence */
+	if (result->nfunctions == b->functions_cap) {
+		size_t cap = b->functions_cap ? b->functions_cap * 2 : 64;
+		struct hook_function *more = reallocarray(result->functions, cap, sizeof(*more));
+		if (!more) {
+			b->failed = true;
+			return false;
+		}
+		result->functions = more;
+		b->functions_cap = cap;
+	}
+	if (map_put(&b->by_address, address, (void *)(result->nfunctions + 1)) < 0) {
+		b->failed = true;
+		return false;
+	}
+	result->functions[result->nfunctions++] = (struct hook_function){
+		.name = name,
+		.row = row,
+		.libc = object_libc(b->object),
+		.address = address,
+	};
+	return true;
+}
+
+static void refuse(struct hooks *hooks, struct hook_census *census, const char *name,
+		   const char *reason)
+{
+	census->refused++;
+	buf_addf(&hooks->reasons, "%s: %s\n", name, reason);
+}
+
+static void find_stdio(struct builder *b)
+{
+	struct hook_census *census = &b->hooks->stdio;
+
+	if (!b->hooks->options.stdio || object_libc(b->object) == OBJECT_NO_LIBC)
+		return;
+	for (size_t i = 0; i < hooks_stdio_count; i++) {
+		const struct hook_row *row = &hooks_stdio[i];
+		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++) {
+			const struct object_symbol *s =
+				object_named(b->object, row->symbols[n], NULL);
+			/* Versions of a symbol are functions of their own. */
+			for (; s; s = object_named(b->object, row->symbols[n], s)) {
+				if (s->ifunc || map_get(&b->by_address, s->address))
+					continue;
+				if (add_function(b, s->address, row->name, row))
+					census->found++;
+			}
+		}
+	}
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+	size_t len = strlen(pattern);
+	regex_t regex;
+
+	if (len < 2 || pattern[0] != '/' || pattern[len - 1] != '/')
+		return fnmatch(pattern, name, 0) == 0;
+	char *text = strndup(pattern + 1, len - 2);
+	bool found = text && regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) == 0;
+	free(text);
+	if (!found)
+		return false;
+	found = regexec(&regex, name, 0, NULL, 0) == 0;
+	regfree(&regex);
+	return found;
+}
+
+static void find_user(struct builder *b, const char *path)
+{
+	const struct hook_options *options = &b->hooks->options;
+	struct hook_census *census = &b->hooks->user;
+	size_t count;
+	const struct object_symbol *symbols = object_symbols(b->object, &count);
+
+	for (size_t p = 0; p < options->npatterns; p++) {
+		const struct hook_pattern *pattern = &options->patterns[p];
+		if (pattern->module && fnmatch(pattern->module, path_basename(path), 0) != 0)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			if (map_get(&b->by_address, symbols[i].address) ||
+			    !matches(pattern->function, symbols[i].name))
+				continue;
+			if (symbols[i].ifunc) {
+				census->found++;
+				refuse(b->hooks, census, symbols[i].name,
+				       "chosen at start-up (IFUNC)");
+				continue;
+			}
+			if (add_function(b, symbols[i].address, symbols[i].name, NULL))
+				census->found++;
+		}
+	}
+}
+
+/* Adds a place, or what this function makes of one that is there. */
+static struct hook_place *add_place(struct builder *b, struct map *by_address, size_t *cap,
+				    const struct plan_place *planned)
+{
+	struct hook_object *result = b->result;
+	size_t number = (size_t)map_get(by_address, planned->address);
+
+	if (!number) {
+		if (result->nplaces == *cap) {
+			size_t more = *cap ? *cap * 2 : 256;
+			struct hook_place *places =
+				reallocarray(result->places, more, sizeof(*places));
+			if (!places)
+				return NULL;
+			result->places = places;
+			*cap = more;
+		}
+		number = result->nplaces + 1;
+		if (map_put(by_address, planned->address, (void *)number) < 0)
+			return NULL;
+		result->nplaces++;
+		result->places[number - 1] = (struct hook_place){
+			.address = planned->address,
+			.insn = planned->insn,
+		};
+	}
+	return &result->places[number - 1];
+}
+
+static void plan_all(struct builder *b)
+{
+	struct hooks *hooks = b->hooks;
+	struct map by_address = {0};
+	size_t cap = 0;
+
+	for (size_t i = 0; i < b->result->nfunctions && !b->failed; i++) {
+		struct hook_function *function = &b->result->functions[i];
+		struct hook_census *census = function->row ? &hooks->stdio : &hooks->user;
+		const struct plan *plan =
+			plan_function(b->object, hooks->decoder, function->address);
+		if (!plan || plan->refused) {
+			refuse(hooks, census, function->name,
+			       plan ? plan->refused : "out of memory");
+			continue;
+		}
+		census->hooked++;
+		for (size_t p = 0; p < plan->nplaces; p++) {
+			struct hook_place *place =
+				add_place(b, &by_address, &cap, &plan->places[p]);
+			if (!place) {
+				b->failed = true;
+				break;
+			}
+			place->ret |= place->insn.kind == INSN_RET;
+			place->tail |= plan->places[p].kind == PLAN_TAIL;
+			if (plan->places[p].kind == PLAN_ENTRY)
+				place->function = function;
+		}
+	}
+	map_free(&by_address);
+}
+
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path)
+{
+	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	struct builder b = {.hooks = hooks, .object = object};
+
+	if (known)
+		return known;
+	b.result = calloc(1, sizeof(*b.result));
+	if (!b.result)
+		return NULL;
+	find_stdio(&b);
+	find_user(&b, path);
+	plan_all(&b);
+	map_free(&b.by_address);
+	if (b.failed || map_put(&hooks->hook_objects, (uintptr_t)object, b.result) < 0) {
+		hook_object_free(b.result);
+		return NULL;
+	}
+	return b.result;
+}
+
+void hook_object_free(struct hook_object *object)
+{
+	if (!object)
+		return;
+	free(object->functions);
+	free(object->places);
+	free(object);
+}

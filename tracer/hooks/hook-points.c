@@ -1,0 +1,268 @@
+/* Breakpoints in an address space. They stay where they are for as long as the code is mapped, so that no
+ * thread can slip by; what they displace is emulated, or executed from a copy nearby. */
+#include "tracer/hooks/internal.h"
+#include "tracer/memory.h"
+#include "tracer/remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/mman.h>
+
+#define PAGE      4096
+#define SLOT_SIZE 32
+/* A displacement of 32 bits reaches this far, less the size of a large program. */
+#define REACH (1UL << 30)
+
+static void remove_point(struct hook_space *space, struct hook_point *point)
+{
+	map_remove(&space->points, point->address);
+	free(point);
+}
+
+/* The code of a module is no longer mapped there. */
+static void module_gone(const struct module *module, void *data)
+{
+	struct hook_space *space = data;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&space->points, &at))) {
+		struct hook_point *point = slot->value;
+		if (point->address >= module->begin && point->address < module->end) {
+			remove_point(space, point);
+			at = 0; /* removing moves others */
+		}
+	}
+}
+
+static struct hook_point *add_point(struct hook_space *space, uint64_t address,
+				    const struct hook_place *place, const struct insn *insn)
+{
+	struct hook_point *point = calloc(1, sizeof(*point));
+
+	if (!point)
+		return NULL;
+	point->address = address;
+	point->place = place;
+	point->insn = *insn;
+	if (map_put(&space->points, address, point) < 0) {
+		free(point);
+		return NULL;
+	}
+	return point;
+}
+
+static bool write_breakpoint(struct task *task, uint64_t address)
+{
+	const unsigned char breakpoint = ARCH_BREAKPOINT;
+	return memory_write(task, address, &breakpoint, 1) == 0;
+}
+
+static bool needs_copy(const struct insn *insn)
+{
+	return insn->kind == INSN_COPY || insn->kind == INSN_COPY_RIP;
+}
+
+/* @return whether the place is hooked now. */
+static bool place_one(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		      const struct module *module, const struct hook_place *place)
+{
+	struct hook_space *space = task->mm->hooks;
+	uint64_t address = module->bias + place->address;
+	unsigned char bytes[INSN_MAX];
+
+	if (map_get(&space->points, address))
+		return true;
+	/* What lies there must be what the plan was made from. */
+	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len ||
+	    memcmp(bytes, place->insn.bytes, place->insn.len) != 0)
+		return false;
+	struct hook_point *point = add_point(space, address, place, &place->insn);
+	if (!point)
+		return false;
+	if ((needs_copy(&place->insn) && !hook_points_slot(tracer, task, point)) ||
+	    !write_breakpoint(task, address)) {
+		remove_point(space, point);
+		return false;
+	}
+	(void)hooks;
+	return true;
+}
+
+static void place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
+			 const struct module *module)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct hook_object *object = hook_object_get(hooks, module->object, module->path);
+	unsigned long unverified = 0;
+
+	if (!object)
+		return;
+	for (size_t i = 0; i < object->nplaces; i++) {
+		const struct hook_place *place = &object->places[i];
+		/* The part of the file that is mapped here. */
+		uint64_t address = module->bias + place->address;
+		if (address < module->begin || address >= module->end)
+			continue;
+		bool user = place->function && !place->function->row;
+		if (user && !map_get(&space->points, address) &&
+		    ++space->user_hooks > hooks->options.max_hooks)
+			continue;
+		unverified += !place_one(hooks, tracer, task, module, place);
+	}
+	if (unverified) {
+		hooks->stdio.unverified += unverified;
+		task->process->lost[LOST_UNVERIFIED] += unverified;
+	}
+}
+
+void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
+{
+	struct mm *mm = task->mm;
+
+	if (!mm->hooks)
+		mm->hooks = calloc(1, sizeof(*mm->hooks));
+	if (!mm->hooks || modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone,
+				       mm->hooks) < 0)
+		return;
+	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
+		if (mm->hooks->modules.items[i].object)
+			place_module(hooks, tracer, task, &mm->hooks->modules.items[i]);
+	}
+}
+
+/* Maps a page near the code, by a call of the program's own. */
+static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near)
+{
+	int64_t result;
+
+	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
+	for (uint64_t distance = 1UL << 20; distance < REACH; distance *= 4) {
+		if (near < distance + (1UL << 16))
+			break;
+		const uint64_t args[6] = {(near - distance) & ~(uint64_t)(PAGE - 1),
+					  PAGE,
+					  PROT_READ | PROT_EXEC,
+					  MAP_PRIVATE | MAP_ANONYMOUS,
+					  (uint64_t)-1,
+					  0};
+		if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
+			return 0;
+		uint64_t page = (uint64_t)result;
+		if (result < 0 && result > -4096)
+			continue;
+		uint64_t far = page > near ? page - near : near - page;
+		if (far < REACH)
+			return page;
+		remote_syscall(tracer, task, __NR_munmap, (uint64_t[6]){page, PAGE}, &result);
+	}
+	return 0;
+}
+
+uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point)
+{
+	struct hook_space *space = task->mm->hooks;
+	unsigned char code[SLOT_SIZE];
+
+	if (point->slot)
+		return point->slot;
+	uint64_t far = space->page > point->address ? space->page - point->address
+						    : point->address - space->page;
+	if (!space->page || space->page_used + SLOT_SIZE > PAGE || far >= REACH) {
+		space->page = map_page(tracer, task, point->address);
+		space->page_used = 0;
+	}
+	if (!space->page)
+		return 0;
+	uint64_t slot = space->page + space->page_used;
+	size_t len = insn_relocate(&point->insn, point->address, slot, code, sizeof(code));
+	if (!len || memory_write(task, slot, code, len) < 0)
+		return 0;
+	space->page_used += SLOT_SIZE;
+	point->slot = slot;
+	return slot;
+}
+
+bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,
+			      uint64_t address)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct hook_point *point = map_get(&space->points, address);
+	unsigned char bytes[INSN_MAX];
+	struct insn insn;
+
+	if (point) {
+		point->waiting++;
+		return true;
+	}
+	ssize_t n = memory_read(tracer, task, address, bytes, sizeof(bytes));
+	if (n <= 0 || insn_decode(hooks->decoder, bytes, (size_t)n, address, &insn) < 0 ||
+	    insn.kind == INSN_REFUSED)
+		return false;
+	point = add_point(space, address, NULL, &insn);
+	if (!point)
+		return false;
+	if ((needs_copy(&insn) && !hook_points_slot(tracer, task, point)) ||
+	    !write_breakpoint(task, address)) {
+		remove_point(space, point);
+		return false;
+	}
+	point->waiting = 1;
+	return true;
+}
+
+void hook_points_drop_return(struct task *task, struct hook_point *point)
+{
+	if (point->waiting > 0 && --point->waiting > 0)
+		return;
+	if (point->place)
+		return;
+	/* For good: a thread that has hit it meanwhile is told from the byte that is there now. */
+	if (memory_write(task, point->address, point->insn.bytes, 1) == 0)
+		remove_point(task->mm->hooks, point);
+}
+
+struct hook_space *hook_space_copy(const struct hook_space *space)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!space)
+		return NULL;
+	struct hook_space *copy = calloc(1, sizeof(*copy));
+	if (!copy || modules_copy(&copy->modules, &space->modules) < 0) {
+		free(copy);
+		return NULL;
+	}
+	copy->page = space->page;
+	copy->page_used = space->page_used;
+	copy->user_hooks = space->user_hooks;
+	while ((slot = map_next(&space->points, &at))) {
+		const struct hook_point *point = slot->value;
+		struct hook_point *same =
+			add_point(copy, point->address, point->place, &point->insn);
+		if (!same) {
+			hook_space_free(copy);
+			return NULL;
+		}
+		same->slot = point->slot;
+		same->waiting = point->waiting;
+	}
+	return copy;
+}
+
+void hook_space_free(struct hook_space *space)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!space)
+		return;
+	while ((slot = map_next(&space->points, &at)))
+		free(slot->value);
+	map_free(&space->points);
+	modules_free(&space->modules);
+	free(space);
+}

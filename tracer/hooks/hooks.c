@@ -1,0 +1,212 @@
+/* The observer: hooks are placed where code is mapped, and their hits are told from the program's own
+ * breakpoints. */
+#include "tracer/hooks/hooks.h"
+
+#include "tracer/hooks/internal.h"
+#include "tracer/memory.h"
+#include "tracer/remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/ptrace.h>
+
+static struct hooks *hooks_of(struct observer *observer)
+{
+	return (struct hooks *)observer;
+}
+
+/* A static program that has lost its names: its streams cannot be found. */
+static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task *task)
+{
+	const struct hook_space *space = task->mm->hooks;
+
+	if (!hooks->options.stdio || !space || space->modules.count != 1 ||
+	    !space->modules.items[0].object ||
+	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES)
+		return;
+	task->process->lost[LOST_UNHOOKED_STDIO]++;
+	if (hooks->no_symbols_said)
+		return;
+	hooks->no_symbols_said = true;
+	tracer_warn(
+		tracer,
+		"%s has no symbols, so its stdio calls show as system calls only; keep its symbols "
+		"(no strip) or name a directory with its debug file by --symbols",
+		space->modules.items[0].path);
+}
+
+static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
+{
+	struct hooks *hooks = hooks_of(observer);
+
+	if (task->process->excluded)
+		return;
+	hook_points_place(hooks, tracer, task);
+	say_unhooked(hooks, tracer, task);
+}
+
+static void mapped(struct observer *observer, struct tracer *tracer, struct task *task,
+		   uint64_t address, uint64_t length)
+{
+	(void)address;
+	(void)length;
+	if (!task->process->excluded)
+		hook_points_place(hooks_of(observer), tracer, task);
+}
+
+struct access {
+	struct tracer *tracer;
+	struct task *task;
+};
+
+static int read_memory(void *data, uint64_t address, void *to, size_t len)
+{
+	struct access *a = data;
+	return memory_read(a->tracer, a->task, address, to, len) == (ssize_t)len ? 0 : -1;
+}
+
+static int write_memory(void *data, uint64_t address, const void *from, size_t len)
+{
+	struct access *a = data;
+	return memory_write(a->task, address, from, len);
+}
+
+/* Does what the breakpoint has displaced, or sends the thread to where its copy is. */
+static void do_displaced(struct tracer *tracer, struct task *task, struct hook_point *point,
+			 struct arch_regs *regs)
+{
+	struct access access = {tracer, task};
+
+	if (point->slot) {
+		arch_regs_set_ip(regs, point->slot);
+		return;
+	}
+	if (arch_emulate(regs, &point->insn, point->address, read_memory, write_memory, &access) ==
+	    0)
+		return;
+	/* Its stack may have to grow first, or it has to fault: both the processor's own work. */
+	uint64_t slot = hook_points_slot(tracer, task, point);
+	if (slot)
+		arch_regs_set_ip(regs, slot);
+}
+
+/* At an indirect jump out of a function: it ends where that returns to. */
+static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct task *task,
+			  const struct arch_regs *regs)
+{
+	uint64_t sp = arch_regs_sp(regs);
+	uint64_t return_address;
+
+	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
+		return;
+	const struct frame *frame = hook_call_at(task, sp, return_address);
+	if (frame && !hook_points_plant_return(hooks, tracer, task, return_address)) {
+		/* Without it the result is not to be had. */
+		hook_call_end(tracer, task, sp, 0);
+	}
+}
+
+static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		struct hook_point *point, struct arch_regs *regs)
+{
+	const struct hook_place *place = point->place;
+	uint64_t sp = arch_regs_sp(regs);
+
+	/* The return address has been popped here. */
+	if (point->waiting && hook_call_end(tracer, task, sp - 8, arch_regs_function_result(regs)))
+		point->waiting--;
+	if (place && place->function)
+		hook_call_begin(tracer, task, place->function, regs);
+	if (place && place->ret)
+		hook_call_end(tracer, task, sp, arch_regs_function_result(regs));
+	if (place && place->tail)
+		leave_by_jump(hooks, tracer, task, regs);
+	do_displaced(tracer, task, point, regs);
+	if (!place && point->waiting == 0)
+		hook_points_drop_return(task, point);
+}
+
+static bool before_signal(struct observer *observer, struct tracer *tracer, struct task *task,
+			  const siginfo_t *info)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct arch_regs regs;
+	unsigned char byte;
+
+	if (info->si_signo != SIGTRAP || info->si_code != SI_KERNEL || !space ||
+	    arch_regs_get(task->tid, &regs) < 0)
+		return false;
+	uint64_t address = arch_regs_ip(&regs) - ARCH_BREAKPOINT_LEN;
+	struct hook_point *point = map_get(&space->points, address);
+	if (!point) {
+		/* One that was taken away between this thread's hit and now has left other bytes. */
+		if (memory_read(tracer, task, address, &byte, 1) != 1 || byte == ARCH_BREAKPOINT)
+			return false;
+		arch_regs_set_ip(&regs, address);
+		arch_regs_set(task->tid, &regs);
+		return true;
+	}
+	arch_regs_set_ip(&regs, address);
+	hit(hooks_of(observer), tracer, task, point, &regs);
+	/* ESRCH: it was killed in this stop. */
+	arch_regs_set(task->tid, &regs);
+	return true;
+}
+
+struct hooks *hooks_new(const struct hook_options *options)
+{
+	struct hooks *hooks = calloc(1, sizeof(*hooks));
+
+	if (!hooks)
+		return NULL;
+	hooks->options = *options;
+	hooks->observer = (struct observer){
+		.exec_stop = exec_stop,
+		.mapped = mapped,
+		.before_signal = before_signal,
+	};
+	hooks->objects = objects_new(options->symbol_dirs, options->nsymbol_dirs);
+	hooks->decoder = insn_decoder_new();
+	if (!hooks->objects || !hooks->decoder) {
+		hooks_free(hooks);
+		return NULL;
+	}
+	return hooks;
+}
+
+struct observer *hooks_observer(struct hooks *hooks)
+{
+	return &hooks->observer;
+}
+
+void hooks_report(const struct hooks *hooks, bool verbose, struct buf *out)
+{
+	unsigned long found = hooks->stdio.found + hooks->user.found;
+
+	if (found || hooks->options.npatterns)
+		buf_addf(out, "hooks %lu of %lu", hooks->stdio.hooked + hooks->user.hooked, found);
+	if (hooks->options.npatterns && !hooks->user.found)
+		buf_add_str(out, " (-x matched no function)");
+	if (verbose && hooks->reasons.len) {
+		buf_add_str(out, "; refused:\n");
+		buf_add(out, hooks->reasons.data, hooks->reasons.len);
+	}
+}
+
+void hooks_free(struct hooks *hooks)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!hooks)
+		return;
+	while ((slot = map_next(&hooks->hook_objects, &at)))
+		hook_object_free(slot->value);
+	map_free(&hooks->hook_objects);
+	insn_decoder_free(hooks->decoder);
+	objects_free(hooks->objects);
+	buf_free(&hooks->reasons);
+	free(hooks);
+}

@@ -1,0 +1,64 @@
+/* Function hooks: breakpoints on functions by their symbols. A hooked call stops where it begins and on the
+ * function's own way out; in between the program runs at full speed. A breakpoint is never lifted to get
+ * over it: what it displaces is emulated, or executed elsewhere. */
+#ifndef TRACER_HOOKS_HOOKS_H
+#define TRACER_HOOKS_HOOKS_H
+
+#include "tracer/observer.h"
+#include "tracer/task.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hooks;
+struct hook_space;
+
+/* A pattern of -x. */
+struct hook_pattern {
+	const char *function; /* glob, or /regular expression/ */
+	const char *module;   /* glob of the file's name; NULL: any */
+};
+
+struct hook_options {
+	bool stdio;
+	const struct hook_pattern *patterns;
+	size_t npatterns;
+	unsigned long max_hooks; /* of -x, in one address space */
+	const char *const *symbol_dirs;
+	size_t nsymbol_dirs;
+};
+
+/* What has come of the functions looked for, over all files seen. */
+struct hook_census {
+	unsigned long found;
+	unsigned long hooked;
+	unsigned long refused;
+	unsigned long unverified; /* places whose bytes were not the file's */
+};
+
+/* @return NULL with errno ENOMEM. */
+struct hooks *hooks_new(const struct hook_options *options);
+void hooks_free(struct hooks *hooks);
+
+/* The observer that places hooks and takes their hits. Owned by `hooks`. */
+struct observer *hooks_observer(struct hooks *hooks);
+
+/* Writes a sentence for the exit line's census to `out`, nothing when there is nothing to say; with `verbose` what was
+ * refused and why. */
+void hooks_report(const struct hooks *hooks, bool verbose, struct buf *out);
+
+/* Ends calls of hooked functions that a system call made at `sp` cannot come from. */
+void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);
+
+/* Ends the frame of a hooked call whose state is DONE or CUT: its event. */
+void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame);
+
+/* @return LAYER_SYSCALL for a system call that a recorded stream's call makes, else LAYER_POSIX. */
+enum layer hooks_layer(const struct task *task, const struct frame *call);
+
+/* The address space's hooks, for a forked one. @return NULL when there are none or with errno ENOMEM. */
+struct hook_space *hook_space_copy(const struct hook_space *space);
+void hook_space_free(struct hook_space *space);
+
+#endif

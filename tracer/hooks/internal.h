@@ -1,0 +1,93 @@
+/* What the files of this folder share. */
+#ifndef TRACER_HOOKS_INTERNAL_H
+#define TRACER_HOOKS_INTERNAL_H
+
+#include "base/map.h"
+#include "symbols/hooks.h"
+#include "symbols/modules.h"
+#include "symbols/plan.h"
+#include "tracer/arch/arch.h"
+#include "tracer/hooks/hooks.h"
+#include "tracer/tracer.h"
+
+/* A hooked function of a file. */
+struct hook_function {
+	const char *name;           /* in the trace */
+	const struct hook_row *row; /* NULL: the user's, by -x */
+	enum object_libc libc;      /* whose streams it is about */
+	uint64_t address;           /* the file's */
+	uint64_t calls;
+	uint64_t stops;
+};
+
+/* A place of a file where a breakpoint goes; several functions may share a way out. */
+struct hook_place {
+	uint64_t address;
+	struct insn insn;
+	struct hook_function *function; /* begins here; NULL: none */
+	bool ret;                       /* a way out */
+	bool tail;                      /* an indirect jump out */
+};
+
+/* What is hooked in a file: made once. */
+struct hook_object {
+	struct hook_function *functions;
+	size_t nfunctions;
+	struct hook_place *places;
+	size_t nplaces;
+};
+
+/* A breakpoint in an address space. */
+struct hook_point {
+	uint64_t address;
+	const struct hook_place *place; /* NULL: at a return address, for `waiting` calls */
+	struct insn insn;
+	unsigned waiting;
+	uint64_t slot; /* where the displaced instruction has been copied to; 0: nowhere */
+};
+
+struct hook_space {
+	struct modules modules;
+	struct map points; /* struct hook_point by address */
+	uint64_t page;     /* where copies go; 0: no page yet */
+	unsigned page_used;
+	unsigned long user_hooks;
+};
+
+struct hooks {
+	struct observer observer;
+	struct hook_options options;
+	struct objects *objects;
+	struct insn_decoder *decoder;
+	struct map hook_objects; /* struct hook_object by struct object */
+	struct hook_census stdio;
+	struct hook_census user;
+	bool no_symbols_said;
+	struct buf reasons; /* what was refused, a line each */
+};
+
+/* hook-objects.c: what is hooked in a file. @return NULL: nothing. */
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path);
+void hook_object_free(struct hook_object *object);
+
+/* hook-points.c: breakpoints in an address space. */
+void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task);
+
+/* Plants a breakpoint at a return address for one call more. @return whether it is there. */
+bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,
+			      uint64_t address);
+void hook_points_drop_return(struct task *task, struct hook_point *point);
+
+/* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
+uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
+
+/* hook-calls.c: from hits to events. */
+void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
+		     const struct arch_regs *regs);
+/* A way out was reached at `sp`. @return whether a call ended there. */
+bool hook_call_end(struct tracer *tracer, struct task *task, uint64_t sp, int64_t result);
+
+/* @return the frame of the call that began with this stack pointer, and returns to this address; NULL: none. */
+struct frame *hook_call_at(struct task *task, uint64_t sp, uint64_t return_address);
+
+#endif
