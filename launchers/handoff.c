@@ -193,6 +193,9 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 		tracer->debug = fdopen(fcntl(report_fd, F_DUPFD_CLOEXEC, 3), "w");
 	if (note)
 		tracer_warn(tracer, "%s", note);
+	if (access("/proc/self", F_OK) < 0)
+		tracer_warn(tracer, "/proc is not mounted: relative paths and descriptors from "
+				    "outside are not known");
 	tracer->before_exec = before_exec;
 	tracer->before_exec_data = channel;
 	if (parent_form)

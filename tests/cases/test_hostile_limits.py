@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from lib.hostile import (hostile, is_root, pids, same, same_words, times, timed, words,  # noqa: F401
+from lib.hostile import (hostile, is_root, pids, same, same_words, sanitized, times, timed, words,  # noqa: F401
 			 written)
 from lib.run import EXTRA, TRACER, exit_line_agrees, wait_until
 
@@ -59,6 +59,8 @@ INHERITED = {
 def test_inherited_limits(both, times, name):
 	"""The program finds the limits that dftrace-run was started with, and the tracer works with them."""
 	kind, values = INHERITED[name]
+	if sanitized() and kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CORE):
+		pytest.skip("sanitizers take more memory, and forbid core files")
 
 	def tight():
 		resource.setrlimit(kind, values)
@@ -81,6 +83,8 @@ TOO_LOW = {
 def test_limits_too_low_to_work_with(both, times, name):
 	"""A sentence and 125, or it works: never a program that dies of us, and never silence."""
 	kind, values = TOO_LOW[name]
+	if sanitized() and kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+		pytest.skip("sanitizers take more memory")
 
 	def tight():
 		resource.setrlimit(kind, values)
@@ -137,6 +141,8 @@ def test_no_processes(runner, times, form):
 	def tight():
 		resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 
+	if sanitized():
+		return  # they want processes, too
 	refused = start([*traced, "true"], preexec_fn=tight)
 	lines = refused.stderr.decode().splitlines()
 	assert refused.status in (0, 125) and len(lines) == 1, (refused.status, lines)

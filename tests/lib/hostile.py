@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from .run import PATIENCE, program, same_outside, tracers, wait_until
+from .run import PATIENCE, TRACER, program, same_outside, tracers, wait_until
 
 # `make test` runs each case once, `make test-full` 20 times, all but the first with load beside it.
 TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
@@ -124,6 +124,12 @@ def same(runner, args, options=(), *, setup=None, notes=False, files=True, **mor
 	return run
 
 
+def sanitized():
+	"""Whether the build has sanitizers, which need memory and /proc, and have a word of their own."""
+	with open(TRACER, "rb") as file:
+		return b"__asan_" in file.read()
+
+
 def may(*command):
 	"""Whether this host and user may run a command."""
 	return subprocess.run(command, check=False, stdin=subprocess.DEVNULL,
@@ -135,4 +141,4 @@ def is_root():
 
 
 __all__ = ["END", "children", "comparable", "hostile", "is_root", "load", "may", "pids", "same",
-	   "same_words", "said_written", "timed", "times", "words", "written"]
+	   "same_words", "said_written", "sanitized", "timed", "times", "words", "written"]

@@ -115,6 +115,9 @@ class Trace:
 		need(lines, "no lines")
 		for number, raw in enumerate(lines):
 			self.number = number
+			if not self.compressed and raw.endswith(b" "):
+				# Keeps the ending of a plain file from straddling a page.
+				raw = raw[:-1]
 			try:
 				line = json.loads(raw.decode("utf-8"), object_pairs_hook=no_doubles,
 						  parse_float=self._no_float, parse_constant=self._no_float)

@@ -127,20 +127,20 @@ struct waiting {
 
 static int wait_nanosleep(void)
 {
-	struct timespec time = {.tv_nsec = 150000000};
+	struct timespec time = {.tv_nsec = 300000000};
 
 	return nanosleep(&time, NULL);
 }
 
 static int wait_poll(void)
 {
-	return poll(NULL, 0, 150);
+	return poll(NULL, 0, 300);
 }
 
 static int wait_futex(void)
 {
 	static uint32_t word;
-	struct timespec time = {.tv_nsec = 150000000};
+	struct timespec time = {.tv_nsec = 300000000};
 
 	return (int)syscall(SYS_futex, &word, FUTEX_WAIT, 0, &time, NULL, 0);
 }
@@ -149,7 +149,7 @@ static int wait_epoll(void)
 {
 	struct epoll_event event;
 	int fd = epoll_create1(EPOLL_CLOEXEC);
-	int result = epoll_wait(fd, &event, 1, 150);
+	int result = epoll_wait(fd, &event, 1, 300);
 	int error = errno;
 
 	close(fd);
@@ -162,7 +162,7 @@ static int wait_clock(void)
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	time.tv_nsec += 150000000;
+	time.tv_nsec += 300000000;
 	time.tv_sec += time.tv_nsec / 1000000000;
 	time.tv_nsec %= 1000000000;
 	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
@@ -175,7 +175,7 @@ static int wait_read(void)
 
 	CHECK(pipe(pipes) == 0);
 	if (fork() == 0) {
-		pause_ms(150);
+		pause_ms(300);
 		(void)!write(pipes[1], "x", 1);
 		_exit(0);
 	}
@@ -201,8 +201,24 @@ static void wait_child(const struct waiting *waiting)
 	int error = result < 0 ? errno : 0;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	long ms = (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
-	tell("%s\t%d %d %s", waiting->name, result, error, ms >= 145 ? "whole" : "cut");
+	tell("%s\t%d %d %s", waiting->name, result, error, ms >= 295 ? "whole" : "cut");
 	_exit(0);
+}
+
+/* Waits until the process has been asleep at several looks: it is in its call. */
+static void await_sleep(pid_t pid)
+{
+	char path[32], line[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (int looks = 0; looks < 3; looks++) {
+		FILE *file = fopen(path, "re");
+		CHECK(file && fgets(line, sizeof(line), file));
+		fclose(file);
+		if (!strstr(line, ") S "))
+			looks = -1;
+		pause_ms(2);
+	}
 }
 
 /* Each blocking call with signals in it: 0 stop and continue, 1 a handler, 2 one with SA_RESTART, 3 one that
@@ -211,7 +227,8 @@ static void restart(long way)
 {
 	pid_t pids[sizeof(waits) / sizeof(*waits)];
 	const int signal = way == 3 ? SIGUSR2 : SIGUSR1;
-	/* The kernel wakes whoever is traced for an ignored signal, and this call is not restarted. */
+	/* The kernel wakes whoever is traced for an ignored signal, and a wait for events that has an
+	 * end is not begun again. */
 	size_t count = sizeof(waits) / sizeof(*waits) - (way == 3);
 
 	on_signal(SIGUSR1, way == 2 ? SA_RESTART : 0);
@@ -222,7 +239,8 @@ static void restart(long way)
 		if (pids[i] == 0)
 			wait_child(&waits[i]);
 	}
-	pause_ms(50);
+	for (size_t i = 0; i < count; i++)
+		await_sleep(pids[i]);
 	for (size_t i = 0; i < count; i++)
 		CHECK(kill(pids[i], way == 0 ? SIGSTOP : signal) == 0);
 	pause_ms(20);
