@@ -84,6 +84,23 @@ static bool excludes(const void *options, const char *comm)
 	return options_excludes(options, comm);
 }
 
+/* Splits the patterns of -x. @return NULL when out of memory. */
+static struct hook_pattern *make_patterns(const struct options *options)
+{
+	struct hook_pattern *patterns = calloc(options->hooks.count + 1, sizeof(*patterns));
+
+	for (size_t i = 0; patterns && i < options->hooks.count; i++) {
+		char *text = options->hooks.items[i];
+		/* A regular expression may hold an @ of its own. */
+		char *end = text[0] == '/' ? strrchr(text, '/') : text;
+		char *at = strrchr(end, '@');
+		if (at)
+			*at++ = '\0';
+		patterns[i] = (struct hook_pattern){text, at};
+	}
+	return patterns;
+}
+
 static void fill_options(struct tracer_options *to, const struct options *from, bool parent_form)
 {
 	*to = (struct tracer_options){
@@ -94,6 +111,10 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.ndata_dirs = from->data_dirs.count,
 		.excludes = from->exclude.count ? excludes : NULL,
 		.excludes_data = from,
+		.hooks = {.stdio = from->selection.stdio && !from->no_stdio,
+			  .max_hooks = from->max_hooks,
+			  .symbol_dirs = (const char *const *)from->symbol_dirs.items,
+			  .nsymbol_dirs = from->symbol_dirs.count},
 		.v2 = from->v2,
 		.paths_given = from->paths_given,
 		.names_kernel = from->names_kernel,
@@ -180,12 +201,16 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	if (channel->program >= 0)
 		close(channel->program);
 	fill_options(&tracer_options, options, parent_form);
+	struct hook_pattern *patterns = make_patterns(options);
+	tracer_options.hooks.patterns = patterns;
+	tracer_options.hooks.npatterns = patterns ? options->hooks.count : 0;
 	struct tracer *tracer = tracer_new(&tracer_options, &error);
 	if (!tracer) {
 		snprintf(channel->shared->error, sizeof(channel->shared->error), "%s",
 			 buf_str(&error));
 		tell(channel->tracer);
 		buf_free(&error);
+		free(patterns);
 		return false;
 	}
 	tracer->report_fd = report_fd;
@@ -209,5 +234,6 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	if (tracer->debug)
 		fclose(tracer->debug);
 	tracer_free(tracer);
+	free(patterns);
 	return followed;
 }

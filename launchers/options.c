@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -257,24 +258,72 @@ static int set_tracer(struct options *options, const char *value, struct buf *er
 	return 0;
 }
 
-static int set_max_files(struct options *options, const char *value, struct buf *error)
+static int set_count(const char *option, const char *what, const char *value, long least,
+		     unsigned long *to, struct buf *error)
 {
 	long count;
-	if (number_parse(value, 0, LONG_MAX, &count) < 0) {
-		buf_add_str(error, "--max-files ");
+	if (number_parse(value, least, LONG_MAX, &count) < 0) {
+		buf_addf(error, "%s ", option);
 		option_add_quoted(error, value);
-		buf_add_str(error,
-			    " is not a number of files: give one from 1 up, or 0 for no limit");
+		buf_addf(error, " is not a number of %s", what);
 		return -1;
 	}
-	options->max_files = (unsigned long)count;
+	*to = (unsigned long)count;
 	return 0;
+}
+
+static int add_hook(struct options *options, const char *value, struct buf *error)
+{
+	if (value[0] == '\0' || value[0] == '@') {
+		buf_add_str(error,
+			    "-x needs a function's name or a pattern for it, such as 'solve_*'");
+		return -1;
+	}
+	return strings_take(&options->hooks, strdup(value)) < 0 ? no_memory(error) : 0;
+}
+
+static int add_hook_file(struct options *options, const char *path, struct buf *error)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int result = 0;
+	ssize_t n;
+
+	FILE *f = fopen(path, "re");
+	if (!f) {
+		buf_add_str(error, "--hook-file ");
+		option_add_quoted(error, path);
+		buf_addf(error, " cannot be read: %s", strerror(errno));
+		return -1;
+	}
+	while (result == 0 && (n = getline(&line, &size, f)) >= 0) {
+		line[strcspn(line, "\r\n")] = '\0';
+		const char *pattern = line + strspn(line, " \t");
+		if (pattern[0] && pattern[0] != '#')
+			result = add_hook(options, pattern, error);
+	}
+	free(line);
+	fclose(f);
+	return result;
+}
+
+static int add_symbols(struct options *options, const char *value, struct buf *error)
+{
+	char *path = realpath(value, NULL);
+	if (!path) {
+		buf_add_str(error, "--symbols ");
+		option_add_quoted(error, value);
+		buf_addf(error, ": %s", strerror(errno));
+		return -1;
+	}
+	return strings_take(&options->symbol_dirs, path) < 0 ? no_memory(error) : 0;
 }
 
 /* Options that only say yes, and where. */
 static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_COMPRESS] = offsetof(struct options, no_compress),
 	[OPTION_NO_PLACEMENT] = offsetof(struct options, no_placement),
+	[OPTION_NO_STDIO] = offsetof(struct options, no_stdio),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
 	[OPTION_DOCTOR] = offsetof(struct options, doctor),
 	[OPTION_JSON] = offsetof(struct options, json),
@@ -331,7 +380,17 @@ static int apply(struct options *options, enum option_id id, const char *value, 
 	case OPTION_NAMES:
 		return set_choice(id, value, "trace", "kernel", &options->names_kernel, error);
 	case OPTION_MAX_FILES:
-		return set_max_files(options, value, error);
+		return set_count("--max-files", "files: give one from 1 up, or 0 for no limit",
+				 value, 0, &options->max_files, error);
+	case OPTION_MAX_HOOKS:
+		return set_count("--max-hooks", "functions: give one from 1 up", value, 1,
+				 &options->max_hooks, error);
+	case OPTION_HOOK:
+		return add_hook(options, value, error);
+	case OPTION_HOOK_FILE:
+		return add_hook_file(options, value, error);
+	case OPTION_SYMBOLS:
+		return add_symbols(options, value, error);
 	case OPTION_TRACER:
 		return set_tracer(options, value, error);
 	case OPTION_QUIET:
@@ -404,7 +463,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 {
 	bool all = false;
 
-	*options = (struct options){0};
+	*options = (struct options){.max_hooks = 4096};
 	selection_default(&options->selection);
 	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
 	if (action != OPTIONS_RUN)
@@ -440,6 +499,8 @@ void options_free(struct options *options)
 	free(options->output_absolute);
 	strings_free(&options->data_dirs);
 	strings_free(&options->exclude);
+	strings_free(&options->hooks);
+	strings_free(&options->symbol_dirs);
 	strings_free(&options->warnings);
 	*options = (struct options){0};
 }

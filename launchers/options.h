@@ -29,6 +29,11 @@ struct options {
 	struct strings exclude;   /* see options_excludes */
 	struct selection selection;
 
+	struct strings hooks;       /* patterns of -x and --hook-file */
+	struct strings symbol_dirs; /* absolute */
+	unsigned long max_hooks;
+	bool no_stdio;
+
 	bool v2;           /* --format v2 */
 	bool paths_given;  /* --paths given */
 	bool names_kernel; /* --names kernel */

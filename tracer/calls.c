@@ -54,9 +54,13 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 	}
 	const struct syscall_row *row = syscall_row(stop->nr);
 	if (row && row->effect == EFFECT_SIGRETURN) {
+		hooks_stale(tracer, task, stop->sp, now);
+		if (task->handlers)
+			task->handlers--;
 		signals_handler_returns(tracer, task, stop->sp, now);
 		return;
 	}
+	hooks_stale(tracer, task, stop->sp, now);
 	bool restarted = signals_settle(tracer, task, stop->nr, stop->ip, stop->sp, now);
 	if (row)
 		site_hit(&task->mm->sites, stop->ip);

@@ -77,6 +77,13 @@ static void add_lost(struct tracer *tracer, struct buf *line, const struct write
 	if (totals->skipped_files)
 		buf_addf(line, "; %llu files beyond --max-files left out",
 			 (unsigned long long)totals->skipped_files);
+	if (tracer->hooks) {
+		size_t len = line->len;
+		buf_add_str(line, "; ");
+		hooks_report(tracer->hooks, tracer->options->verbose > 1, line);
+		if (line->len == len + 2)
+			line->len = len;
+	}
 	if (tracer->warnings.len)
 		buf_addf(line, "; %s", buf_str(&tracer->warnings));
 }

@@ -42,7 +42,7 @@ bool selection_class(unsigned index, const char **name, const char **what, bool 
 
 void selection_default(struct selection *selection)
 {
-	*selection = (struct selection){0};
+	*selection = (struct selection){.stdio = true};
 	for (size_t i = 0; i < syscall_row_count; i++)
 		selection->rows[i] = classes[syscall_rows[i].class].on;
 }
@@ -83,6 +83,10 @@ static bool set(struct selection *selection, const char *item, bool value)
 		selection->network = value;
 	if (strcmp(item, classes[CLASS_MEMORY].name) == 0)
 		selection->memory = value;
+	if (strcmp(item, "stdio") == 0) {
+		selection->stdio = value;
+		known = true;
+	}
 	return known;
 }
 
@@ -92,7 +96,7 @@ static void explain(struct buf *error, const char *item)
 	const char *what;
 	bool on;
 
-	buf_addf(error, "-e: nothing is called '%s': give posix, a class (", item);
+	buf_addf(error, "-e: nothing is called '%s': give posix, stdio, a class (", item);
 	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++)
 		buf_addf(error, "%s%s", i ? " " : "", name);
 	buf_add_str(error, ") or a call such as openat; +ITEM adds, !ITEM removes");
@@ -110,6 +114,7 @@ static int apply_item(struct selection *selection, const char *item, struct buf 
 		selection->ipc = false;
 		selection->network = false;
 		selection->memory = false;
+		selection->stdio = false;
 		selection->replaced = true;
 	}
 	if (!set(selection, item, !remove)) {

@@ -12,6 +12,7 @@ struct selection {
 	bool rows[SELECTION_MAX_ROWS]; /* by row of the syscall table */
 	bool ipc;                      /* calls on terminals, pipes and other anonymous files */
 	bool network;                  /* calls on sockets */
+	bool stdio;                    /* calls of the C library's streams */
 	bool memory;                   /* mmap without a file */
 	bool replaced;                 /* a bare item has replaced the default set */
 };

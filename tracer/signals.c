@@ -84,8 +84,9 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 	ignored_before_delivery(tracer, task, sig);
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
-	task->stepping =
-		frame && frame->interrupted && !frame->in_handler && is_caught(task->tid, sig);
+	bool caught = frame && is_caught(task->tid, sig);
+	task->stepping = caught && frame->interrupted && !frame->in_handler;
+	task->handlers += caught;
 	loop_restart(tracer, task, sig);
 }
 

@@ -28,6 +28,12 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	tracer_observe(tracer, &tracer->entry_mark);
 	privileges_init(&tracer->privileges);
 	tracer_observe(tracer, &tracer->privileges);
+	if (options->hooks.stdio || options->hooks.npatterns) {
+		tracer->hooks = hooks_new(&options->hooks);
+		if (!tracer->hooks)
+			goto fail;
+		tracer_observe(tracer, hooks_observer(tracer->hooks));
+	}
 	tracer->place = place_new(options->placement);
 	if (!tracer->place)
 		goto fail;
@@ -114,6 +120,7 @@ void tracer_free(struct tracer *tracer)
 	}
 	if (tracer->writer)
 		writer_free(tracer->writer, clock_now(&tracer->clock) + 10000000000ULL);
+	hooks_free(tracer->hooks);
 	place_free(tracer->place);
 	buf_free(&tracer->warnings);
 	buf_free(&tracer->path);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "tracer/hooks/hooks.h"
 #include "tracer/observer.h"
 #include "tracer/select.h"
 #include "tracer/task.h"
@@ -24,6 +25,7 @@ struct tracer_options {
 	size_t ndata_dirs;      /* 0: everything */
 	bool (*excludes)(const void *data, const char *comm);
 	const void *excludes_data;
+	struct hook_options hooks;
 	bool v2;
 	bool paths_given;
 	bool names_kernel;
@@ -67,6 +69,7 @@ struct tracer {
 	struct observers observers;
 	struct observer entry_mark;
 	struct observer privileges;
+	struct hooks *hooks; /* NULL: no function is hooked */
 
 	pid_t main_pid;
 	bool setuid_warned;

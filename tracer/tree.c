@@ -114,6 +114,11 @@ static struct mm *copy_mm(const struct mm *mm)
 {
 	struct mm *copy = mm_new();
 	if (copy) {
+		copy->hooks = hook_space_copy(mm->hooks);
+		if (mm->hooks && !copy->hooks) {
+			mm_unref(copy);
+			return NULL;
+		}
 		copy->entry = mm->entry;
 		copy->entry_byte = mm->entry_byte;
 		copy->entry_pending = mm->entry_pending;
