@@ -8,13 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An executable mapping of a file. */
+/* Executable mappings of a file that lie side by side and go on in it. */
 struct module {
 	struct object *object; /* NULL: no ELF file, or it cannot be opened */
 	char *path;            /* as the kernel names it */
 	uint64_t begin;
 	uint64_t end;
-	uint64_t bias; /* what is added to the object's addresses */
+	uint64_t bias;   /* what is added to the object's addresses */
+	uint64_t offset; /* of the first byte, in the file */
+	uint64_t inode;
+	uint64_t device; /* as the kernel names it: not always what stat says */
 };
 
 struct modules {
@@ -22,16 +25,17 @@ struct modules {
 	size_t count;
 };
 
-/* Reads the executable file mappings of `pid`; mappings that `modules` holds already are kept as they are, those that are gone
- * are dropped (after calling `gone` for each, if not NULL).
- * @return 0, or -1 with errno. */
+/* Reads the executable file mappings of `pid`; mappings that `modules` holds already are kept as
+ * they are, those that are gone are dropped (after calling `gone` for each, if not NULL). A mapping
+ * that grew or shrank is gone, and another is there.
+ * @return 0, or -1 with errno and nothing changed. */
 int modules_read(struct modules *modules, struct objects *objects, int pid,
 		 void (*gone)(const struct module *, void *), void *data);
 
 /* @return the module that holds `address`, NULL: none. */
 const struct module *modules_find(const struct modules *modules, uint64_t address);
 
-/* Same set, for a forked address space. @return 0, or -1 with errno ENOMEM. */
+/* Same set, for a forked address space; `to` need not be initialised. @return 0, or -1 with errno ENOMEM. */
 int modules_copy(struct modules *to, const struct modules *from);
 void modules_free(struct modules *modules);
 

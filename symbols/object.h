@@ -45,7 +45,7 @@ struct object *objects_get(struct objects *objects, const char *path);
 /* All function symbols, by address; of one address the global ones first. */
 const struct object_symbol *object_symbols(const struct object *object, size_t *count);
 
-/* @return the first symbol of this name, or the next one after `previous`; NULL: no more. Fast. */
+/* @return the first symbol of this name by address, or the next one after `previous`; NULL: no more. Fast. */
 const struct object_symbol *object_named(const struct object *object, const char *name,
 					 const struct object_symbol *previous);
 
@@ -56,7 +56,12 @@ bool object_bounds(const struct object *object, uint64_t address, uint64_t *begi
 /* @return the file's bytes at `address`, `*len` of them up to the segment's end; NULL: no code of the file lies there. */
 const unsigned char *object_code(const struct object *object, uint64_t address, size_t *len);
 
-/* @return the address at which the byte at file offset `offset` is loaded (less the bias), -1: none of a segment. */
+/* Same for all that is loaded from the file and can be read, as jump tables; what is relocated has its
+ * value from the file. */
+const unsigned char *object_data(const struct object *object, uint64_t address, size_t *len);
+
+/* @return the address at which the byte at file offset `offset` is loaded (less the bias), -1: none of a segment.
+ * Offsets of whole pages that are mapped with a segment belong to it; where two share a page, to the one with code. */
 uint64_t object_address_of(const struct object *object, uint64_t offset);
 
 /* The slots that IRELATIVE relocations fill with what the resolver of an IFUNC chose: `*resolver` and the
@@ -68,7 +73,7 @@ enum object_libc object_libc(const struct object *object);
 bool object_is_position_independent(const struct object *object);
 
 /* Room for what others derive from an object and want to keep with it (plans of its functions); freed by `release`
- * with the cache. */
+ * with the cache, or when something else is attached. */
 void *object_attachment(const struct object *object);
 void object_attach(struct object *object, void *data, void (*release)(void *));
 

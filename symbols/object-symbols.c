@@ -1,0 +1,236 @@
+#include "symbols/object-parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A symbol table that is being read. */
+struct table {
+	const struct elf_file *object; /* whose code it is */
+	const unsigned char *symbols;
+	size_t count;
+	const char *strings;
+	size_t nstrings;
+};
+
+/* @return the length of the name without its version, 0 if it is none. */
+static size_t name_len(const struct table *table, const Elf64_Sym *symbol)
+{
+	if (symbol->st_name >= table->nstrings)
+		return 0;
+	const char *name = table->strings + symbol->st_name;
+	size_t len = strnlen(name, table->nstrings - symbol->st_name);
+	if (len == table->nstrings - symbol->st_name)
+		return 0;
+	const char *version = len > 1 ? memchr(name + 1, '@', len - 1) : NULL;
+	return version ? (size_t)(version - name) : len;
+}
+
+/* Reads the symbol `i`. @return the length of its name, 0: no function that lies in the object. */
+static size_t read_symbol(const struct table *table, size_t i, Elf64_Sym *symbol)
+{
+	memcpy(symbol, table->symbols + i * sizeof(*symbol), sizeof(*symbol));
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
+	    symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_COMMON ||
+	    !elf_file_segment(table->object, symbol->st_value, PF_X))
+		return 0;
+	return name_len(table, symbol);
+}
+
+static bool find_table(struct table *table, const struct elf_file *file, const Elf64_Shdr *section)
+{
+	size_t len;
+
+	if (section->sh_link >= file->nsections)
+		return false;
+	table->symbols = elf_file_contents(file, section, &len);
+	if (!table->symbols)
+		return false;
+	table->count = len / sizeof(Elf64_Sym);
+	const Elf64_Shdr *strings = &file->sections[section->sh_link];
+	table->strings = (const char *)elf_file_contents(file, strings, &table->nstrings);
+	return table->strings && strings->sh_type == SHT_STRTAB;
+}
+
+/* Makes room for `more` symbols and the bytes of their names. @return where the names go, NULL when out of memory. */
+static char *reserve(struct symbol_set *set, size_t more, size_t bytes)
+{
+	if (set->count + more > UINT32_MAX - 1)
+		return NULL;
+	struct object_symbol *items = reallocarray(set->items, set->count + more, sizeof(*items));
+	if (!items)
+		return NULL;
+	set->items = items;
+	char **names = reallocarray(set->names, set->nnames + 1, sizeof(*names));
+	if (!names)
+		return NULL;
+	set->names = names;
+	char *block = malloc(bytes);
+	if (block)
+		names[set->nnames++] = block;
+	return block;
+}
+
+/* The names are copied: tables are touched only here, so a file that is overwritten later hurts
+ * nobody, and a debug file need not stay mapped. */
+static ssize_t add_table(struct symbol_set *set, const struct table *table)
+{
+	Elf64_Sym symbol;
+	size_t count = 0;
+	size_t bytes = 0;
+	size_t len;
+
+	for (size_t i = 0; i < table->count; i++) {
+		len = read_symbol(table, i, &symbol);
+		if (len) {
+			count++;
+			bytes += len + 1;
+		}
+	}
+	if (!count)
+		return 0;
+	char *name = reserve(set, count, bytes);
+	if (!name) {
+		errno = ENOMEM;
+		return -1;
+	}
+	const char *end = name + bytes;
+	size_t added = 0;
+	for (size_t i = 0; i < table->count && added < count; i++) {
+		len = read_symbol(table, i, &symbol);
+		/* The file may have changed meanwhile. */
+		if (!len || len >= (size_t)(end - name))
+			continue;
+		memcpy(name, table->strings + symbol.st_name, len);
+		name[len] = '\0';
+		set->items[set->count + added++] = (struct object_symbol){
+			.name = name,
+			.address = symbol.st_value,
+			.size = symbol.st_size,
+			.ifunc = ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC,
+			.local = ELF64_ST_BIND(symbol.st_info) == STB_LOCAL,
+		};
+		name += len + 1;
+	}
+	set->count += added;
+	return (ssize_t)added;
+}
+
+ssize_t symbol_set_add(struct symbol_set *set, const struct elf_file *object,
+		       const struct elf_file *tables, uint32_t type)
+{
+	ssize_t total = 0;
+	const Elf64_Shdr *section = NULL;
+	struct table table = {.object = object};
+
+	while ((section = elf_file_section(tables, type, NULL, section))) {
+		if (!find_table(&table, tables, section))
+			continue;
+		ssize_t added = add_table(set, &table);
+		if (added < 0)
+			return -1;
+		total += added;
+	}
+	return total;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct object_symbol *x = a;
+	const struct object_symbol *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->local != y->local)
+		return x->local ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* The tables overlap: .dynsym is part of .symtab. A name is kept once for each address. */
+static void drop_doubles(struct symbol_set *set)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct object_symbol *last = kept ? &set->items[kept - 1] : NULL;
+		if (last && last->address == set->items[i].address &&
+		    strcmp(last->name, set->items[i].name) == 0) {
+			if (set->items[i].size > last->size)
+				set->items[kept - 1].size = set->items[i].size;
+			continue;
+		}
+		set->items[kept++] = set->items[i];
+	}
+	set->count = kept;
+}
+
+static uint32_t hash(const char *name)
+{
+	uint32_t h = 2166136261U;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619U;
+	return h ^ h >> 15;
+}
+
+int symbol_set_finish(struct symbol_set *set)
+{
+	if (!set->count)
+		return 0;
+	qsort(set->items, set->count, sizeof(*set->items), compare);
+	drop_doubles(set);
+	size_t nheads = 16;
+	while (nheads < set->count)
+		nheads *= 2;
+	set->heads = calloc(nheads, sizeof(*set->heads));
+	set->nexts = calloc(set->count, sizeof(*set->nexts));
+	if (!set->heads || !set->nexts)
+		return -1;
+	set->nheads = nheads;
+	/* From the end, so that a chain goes by address. */
+	for (size_t i = set->count; i-- > 0;) {
+		uint32_t *head = &set->heads[hash(set->items[i].name) & (nheads - 1)];
+		set->nexts[i] = *head;
+		*head = (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+void symbol_set_free(struct symbol_set *set)
+{
+	for (size_t i = 0; i < set->nnames; i++)
+		free(set->names[i]);
+	free(set->names);
+	free(set->items);
+	free(set->heads);
+	free(set->nexts);
+	*set = (struct symbol_set){0};
+}
+
+const struct object_symbol *symbol_set_find(const struct symbol_set *set, const char *name,
+					    const struct object_symbol *previous)
+{
+	if (!set->nheads)
+		return NULL;
+	uint32_t i = previous ? set->nexts[previous - set->items]
+			      : set->heads[hash(name) & (set->nheads - 1)];
+	while (i && strcmp(set->items[i - 1].name, name) != 0)
+		i = set->nexts[i - 1];
+	return i ? &set->items[i - 1] : NULL;
+}
+
+size_t symbol_set_below(const struct symbol_set *set, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = set->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (set->items[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
