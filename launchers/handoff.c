@@ -145,8 +145,9 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 			    options->no_seccomp ? "--no-seccomp" : "out of memory");
 		return false;
 	}
-	int result =
-		filter_build(rules, wanted_rules(&options->selection, rules), shared->insns, &len);
+	struct selection selection = options->selection;
+	selection.traps = tracer->hooks != NULL;
+	int result = filter_build(rules, wanted_rules(&selection, rules), shared->insns, &len);
 	free(rules);
 	if (result < 0) {
 		tracer_warn(tracer,

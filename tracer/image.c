@@ -89,6 +89,8 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 	}
 	process->ppid = parent->pid;
 	process->excluded = parent->excluded;
+	process->has_trap_action = parent->has_trap_action;
+	memcpy(process->trap_action, parent->trap_action, TRAP_ACTION_SIZE);
 	process->started = parent->started;
 	if (parent->argc) {
 		const char *words = parent->argv[0];

@@ -14,7 +14,8 @@ struct selection {
 	bool network;                  /* calls on sockets */
 	bool stdio;                    /* calls of the C library's streams */
 	bool memory;                   /* mmap without a file */
-	bool replaced;                 /* a bare item has replaced the default set */
+	bool traps;    /* breakpoints are placed: what becomes of SIGTRAP is followed */
+	bool replaced; /* a bare item has replaced the default set */
 };
 
 /* The default set of the trace contract. */

@@ -64,6 +64,8 @@ struct fs {
 	bool root_known;
 };
 
+#define TRAP_ACTION_SIZE 32
+
 /* A thread group's image: exec makes a new one. */
 struct process {
 	unsigned refs;
@@ -79,6 +81,9 @@ struct process {
 	uint64_t lost[LOST_COUNT];
 	uint64_t skipped[SKIPPED_COUNT];
 	unsigned threads; /* tasks alive */
+	/* The kernel's struct sigaction for SIGTRAP, while it is not the default. */
+	unsigned char trap_action[TRAP_ACTION_SIZE];
+	bool has_trap_action;
 };
 
 /* One descriptor of a close_range. */
@@ -146,6 +151,7 @@ struct task {
 	bool in_syscall;    /* without a filter: the next system call stop is an exit */
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
+	bool trap_blocked;  /* SIGTRAP is in its signal mask */
 	unsigned handlers;  /* signal handlers running inside hooked calls */
 	bool stepping;      /* one step, into the handler of the signal just delivered */
 	uint64_t restarted; /* when it was last let go on */

@@ -2,6 +2,8 @@
 
 #include "tracer/syscalls.h"
 
+#include <signal.h>
+
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -15,6 +17,7 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 {
 	const struct filter_condition has_file = {3, MAP_ANONYMOUS, 0};
 	const struct filter_condition executable = {2, PROT_EXEC, PROT_EXEC};
+	const struct filter_condition is_trap = {0, UINT32_MAX, SIGTRAP};
 	size_t n = 0;
 
 	for (size_t i = 0; i < syscall_row_count; i++) {
@@ -39,6 +42,14 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 				rules[n++] = ioctl_rule(row, FIOCLEX);
 				rules[n++] = ioctl_rule(row, FIONCLEX);
 			}
+			break;
+		case EFFECT_SIGMASK:
+			if (selection->traps)
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			break;
+		case EFFECT_SIGACTION:
+			if (selection->traps)
+				rules[n++] = (struct filter_rule){row->nr, 1, {is_trap}};
 			break;
 		default:
 			if (selected || syscall_row_is_state(row))

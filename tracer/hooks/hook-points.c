@@ -161,28 +161,47 @@ static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near
 	return 0;
 }
 
-uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point)
+/* @return the address of SLOT_SIZE unused bytes near the code at `address`, 0: none. */
+static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_space *space,
+			  uint64_t address)
 {
-	struct hook_space *space = task->mm->hooks;
-	unsigned char code[SLOT_SIZE];
+	uint64_t far = space->page > address ? space->page - address : address - space->page;
 
-	if (point->slot)
-		return point->slot;
-	uint64_t far = space->page > point->address ? space->page - point->address
-						    : point->address - space->page;
 	if (!space->page || space->page_used + SLOT_SIZE > PAGE || far >= REACH) {
-		space->page = map_page(tracer, task, point->address);
+		space->page = map_page(tracer, task, address);
 		space->page_used = 0;
 	}
 	if (!space->page)
 		return 0;
-	uint64_t slot = space->page + space->page_used;
-	size_t len = insn_relocate(&point->insn, point->address, slot, code, sizeof(code));
+	space->page_used += SLOT_SIZE;
+	return space->page + space->page_used - SLOT_SIZE;
+}
+
+uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point)
+{
+	unsigned char code[SLOT_SIZE];
+
+	if (point->slot)
+		return point->slot;
+	uint64_t slot = take_slot(tracer, task, task->mm->hooks, point->address);
+	size_t len =
+		slot ? insn_relocate(&point->insn, point->address, slot, code, sizeof(code)) : 0;
 	if (!len || memory_write(task, slot, code, len) < 0)
 		return 0;
-	space->page_used += SLOT_SIZE;
 	point->slot = slot;
 	return slot;
+}
+
+uint64_t hook_points_data(struct tracer *tracer, struct task *task, struct hook_space *space,
+			  const void *bytes, size_t len)
+{
+	/* Used for one call only, so one place does; any will. */
+	if (!space->data)
+		space->data =
+			take_slot(tracer, task, space, space->page ? space->page : task->mm->entry);
+	if (!space->data || len > SLOT_SIZE || memory_write(task, space->data, bytes, len) < 0)
+		return 0;
+	return space->data;
 }
 
 bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,
@@ -238,6 +257,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	}
 	copy->page = space->page;
 	copy->page_used = space->page_used;
+	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;

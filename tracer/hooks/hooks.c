@@ -2,6 +2,7 @@
  * breakpoints. */
 #include "tracer/hooks/hooks.h"
 
+#include "base/proc.h"
 #include "tracer/hooks/internal.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
@@ -37,12 +38,29 @@ static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task
 		space->modules.items[0].path);
 }
 
+/* What the program starts with: exec keeps what is blocked and what is ignored. */
+static void read_trap(struct task *task)
+{
+	static const char *const keys[] = {"SigBlk:", "SigIgn:"};
+	const uint64_t bit = 1ULL << (SIGTRAP - 1);
+	const uint64_t ignore = (uintptr_t)SIG_IGN;
+	uint64_t sets[2] = {0};
+
+	proc_status(task->tid, 16, keys, sets, 2);
+	task->trap_blocked = sets[0] & bit;
+	task->process->has_trap_action = sets[1] & bit;
+	memset(task->process->trap_action, 0, TRAP_ACTION_SIZE);
+	if (task->process->has_trap_action)
+		memcpy(task->process->trap_action, &ignore, sizeof(ignore));
+}
+
 static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	struct hooks *hooks = hooks_of(observer);
 
 	if (task->process->excluded)
 		return;
+	read_trap(task);
 	hook_points_place(hooks, tracer, task);
 	say_unhooked(hooks, tracer, task);
 }
@@ -108,6 +126,30 @@ static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct tas
 	}
 }
 
+/* For a breakpoint the kernel unblocks SIGTRAP and makes its action the default, if it was blocked or
+ * ignored: undone here. */
+static void restore_trap(struct tracer *tracer, struct task *task, struct hook_space *space)
+{
+	const struct process *process = task->process;
+	uint64_t handler = 0;
+	uint64_t mask;
+	int64_t result;
+
+	memcpy(&handler, process->trap_action, sizeof(handler));
+	bool ignored = process->has_trap_action && handler == (uintptr_t)SIG_IGN;
+	if (process->has_trap_action && (task->trap_blocked || ignored)) {
+		uint64_t action = hook_points_data(tracer, task, space, process->trap_action,
+						   TRAP_ACTION_SIZE);
+		const uint64_t args[6] = {SIGTRAP, action, 0, 8};
+		if (action)
+			remote_syscall(tracer, task, __NR_rt_sigaction, args, &result);
+	}
+	if (task->trap_blocked && ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) == 0) {
+		mask |= 1ULL << (SIGTRAP - 1);
+		ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(mask), &mask);
+	}
+}
+
 static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		struct hook_point *point, struct arch_regs *regs)
 {
@@ -152,6 +194,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	hit(hooks_of(observer), tracer, task, point, &regs);
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
+	restore_trap(tracer, task, space);
 	return true;
 }
 

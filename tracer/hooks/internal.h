@@ -51,6 +51,7 @@ struct hook_space {
 	struct map points; /* struct hook_point by address */
 	uint64_t page;     /* where copies go; 0: no page yet */
 	unsigned page_used;
+	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
 	unsigned long user_hooks;
 };
 
@@ -80,6 +81,10 @@ void hook_points_drop_return(struct task *task, struct hook_point *point);
 
 /* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
+
+/* Puts bytes where a system call of the program can read them. @return their address, 0: no room. */
+uint64_t hook_points_data(struct tracer *tracer, struct task *task, struct hook_space *space,
+			  const void *bytes, size_t len);
 
 /* hook-calls.c: from hits to events. */
 void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
