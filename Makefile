@@ -36,7 +36,9 @@ lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(ad
 lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,$(wildcard tests/programs/*.c))
+programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
+	$(filter-out tests/programs/hooks_lib.c,$(wildcard tests/programs/*.c))) \
+	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
@@ -88,6 +90,12 @@ $(B)/tests/programs/%: tests/programs/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread -MMD -MP $< -o $@
+
+# Two libraries that are loaded in turn, where the other one's code was.
+$(B)/tests/programs/hooks_%.so: tests/programs/hooks_lib.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -Wall -Wextra -Werror -O2 -g -shared -fPIC $(if $(filter other,$*),-DOTHER) $< -o $@
 
 unit: $(unit_tests)
 programs: $(programs)

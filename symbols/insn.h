@@ -8,22 +8,27 @@
 
 #define INSN_MAX 15
 
+/* The most that insn_relocate writes. */
+#define INSN_RELOCATED_MAX 36
+
 enum insn_kind {
 	INSN_REFUSED,      /* cannot be displaced; see `reason` */
 	INSN_NOP,          /* nop, endbr64 */
 	INSN_PUSH,         /* push reg */
 	INSN_PUSH_IMM,     /* push imm */
 	INSN_POP,          /* pop reg */
-	INSN_ADD_IMM,      /* add, sub reg64, imm (sub: negative); sets flags */
+	INSN_ADD_IMM,      /* add reg, imm; sets flags */
+	INSN_SUB_IMM,      /* sub reg, imm: not the sum with -imm, the carry differs */
 	INSN_MOV,          /* mov reg64, reg64 or reg32, reg32 */
 	INSN_MOV_IMM,      /* mov reg, imm */
-	INSN_LEA,          /* lea reg, [base + index*scale + disp], rip-relative too */
+	INSN_LEA,          /* lea reg, [other + index*scale + imm], rip-relative too */
 	INSN_XOR,          /* xor reg, same reg */
-	INSN_TEST,         /* test reg, reg */
+	INSN_TEST,         /* test reg, other */
 	INSN_JMP,          /* jmp relative */
+	INSN_JCC,          /* jump relative if `condition` */
 	INSN_CALL,         /* call relative */
 	INSN_RET,          /* ret, ret imm16, with prefixes (bnd, rep) */
-	INSN_JMP_INDIRECT, /* jmp reg or memory: a way out of the function */
+	INSN_JMP_INDIRECT, /* jmp reg, or with INSN_NO_REG jmp [other + index*scale + imm] */
 	INSN_COPY,         /* executed elsewhere as it is */
 	INSN_COPY_RIP,     /* executed elsewhere with its rip-relative displacement changed */
 };
@@ -41,10 +46,11 @@ struct insn {
 	unsigned char other; /* second register; base of an address */
 	unsigned char index;
 	unsigned char scale;
-	unsigned char disp_at; /* where the displacement of COPY_RIP stands in the bytes */
-	bool rip_relative;
-	int64_t imm;     /* immediate, displacement, or bytes that RET pops */
-	uint64_t target; /* of JMP and CALL, when decoded at `address` */
+	unsigned char condition; /* of JCC, as in the low four bits of the opcode */
+	unsigned char disp_at;   /* where a rip-relative displacement stands in the bytes */
+	bool rip_relative;       /* the address is imm plus that of the next instruction */
+	int64_t imm;             /* immediate; displacement, of jumps too; bytes that RET pops */
+	uint64_t target;         /* of JMP, JCC and CALL, when decoded at `address` */
 };
 
 /* A decoder; one per thread. @return NULL with errno ENOMEM. */
@@ -52,13 +58,17 @@ struct insn_decoder;
 struct insn_decoder *insn_decoder_new(void);
 void insn_decoder_free(struct insn_decoder *decoder);
 
-/* Decodes the instruction that begins `code` and lies at `address`. @return 0, or -1 when the bytes are no whole
- * instruction. */
+/* Decodes the instruction that begins `code` and lies at `address`. @return 0, or -1 when the bytes
+ * are no whole instruction. */
 int insn_decode(struct insn_decoder *decoder, const unsigned char *code, size_t len,
 		uint64_t address, struct insn *insn);
 
-/* Writes what does the same as the instruction at `from` when it is executed at `to`, and then goes on behind it at
- * its old place: for the COPY kinds.
+/* @return the length of the instruction that begins `code`, 0 when the bytes are no whole one. */
+size_t insn_length(struct insn_decoder *decoder, const unsigned char *code, size_t len);
+
+/* Writes what does the same as the instruction at `from` when it is executed at `to`, and then goes
+ * on behind it at its old place. All kinds but REFUSED, so that what cannot be emulated (a stack
+ * that cannot be written) faults in the program itself; a call pushes its true return address.
  * @return bytes written to `out`, 0 when the displacement does not reach or `size` is too small. */
 size_t insn_relocate(const struct insn *insn, uint64_t from, uint64_t to, unsigned char *out,
 		     size_t size);

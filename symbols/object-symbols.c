@@ -140,11 +140,80 @@ static int compare(const void *a, const void *b)
 	const struct object_symbol *x = a;
 	const struct object_symbol *y = b;
 
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
 	if (x->local != y->local)
 		return x->local ? 1 : -1;
 	return strcmp(x->name, y->name);
+}
+
+/* One round of a radix sort: by 16 bits of the address. */
+static void sort_round(struct object_symbol *to, const struct object_symbol *from, size_t count,
+		       size_t *starts, unsigned shift)
+{
+	size_t at = 0;
+
+	memset(starts, 0, sizeof(*starts) << 16);
+	for (size_t i = 0; i < count; i++)
+		starts[from[i].address >> shift & 0xffff]++;
+	for (size_t i = 0; i <= 0xffff; i++) {
+		size_t n = starts[i];
+		starts[i] = at;
+		at += n;
+	}
+	for (size_t i = 0; i < count; i++)
+		to[starts[from[i].address >> shift & 0xffff]++] = from[i];
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const struct object_symbol *x = a;
+	const struct object_symbol *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Large tables are most of what an object costs at start-up: two or three rounds over them are much
+ * cheaper than comparing. */
+static int sort_by_address(struct symbol_set *set)
+{
+	uint64_t all = 0;
+
+	if (set->count < 4096) {
+		qsort(set->items, set->count, sizeof(*set->items), compare_addresses);
+		return 0;
+	}
+	struct object_symbol *other = calloc(set->count, sizeof(*other));
+	size_t *starts = calloc(0x10000, sizeof(*starts));
+	if (!other || !starts) {
+		free(other);
+		free(starts);
+		return -1;
+	}
+	for (size_t i = 0; i < set->count; i++)
+		all |= set->items[i].address;
+	for (unsigned shift = 0; shift < 64 && all >> shift; shift += 16) {
+		struct object_symbol *from = set->items;
+		sort_round(other, from, set->count, starts, shift);
+		set->items = other;
+		other = from;
+	}
+	free(other);
+	free(starts);
+	return 0;
+}
+
+static int sort(struct symbol_set *set)
+{
+	if (sort_by_address(set) < 0)
+		return -1;
+	for (size_t i = 0; i < set->count;) {
+		size_t n = 1;
+		while (i + n < set->count && set->items[i + n].address == set->items[i].address)
+			n++;
+		if (n > 1)
+			qsort(set->items + i, n, sizeof(*set->items), compare);
+		i += n;
+	}
+	return 0;
 }
 
 /* The tables overlap: .dynsym is part of .symtab. A name is kept once for each address. */
@@ -165,20 +234,30 @@ static void drop_doubles(struct symbol_set *set)
 	set->count = kept;
 }
 
+/* By eight bytes: names of C++ are long. */
 static uint32_t hash(const char *name)
 {
-	uint32_t h = 2166136261U;
+	size_t len = strlen(name);
+	uint64_t h = len;
+	uint64_t word;
 
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 16777619U;
-	return h ^ h >> 15;
+	for (; len; name += sizeof(word)) {
+		size_t n = len < sizeof(word) ? len : sizeof(word);
+		word = 0;
+		memcpy(&word, name, n);
+		h = (h ^ word) * 0x9e3779b97f4a7c15U;
+		h ^= h >> 32;
+		len -= n;
+	}
+	return (uint32_t)h;
 }
 
 int symbol_set_finish(struct symbol_set *set)
 {
 	if (!set->count)
 		return 0;
-	qsort(set->items, set->count, sizeof(*set->items), compare);
+	if (sort(set) < 0)
+		return -1;
 	drop_doubles(set);
 	size_t nheads = 16;
 	while (nheads < set->count)

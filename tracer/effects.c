@@ -170,6 +170,8 @@ bool effects_need_exit(const struct frame *frame)
 		return call->args[1] == FIOCLEX || call->args[1] == FIONCLEX;
 	case EFFECT_MMAP:
 		return (call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS);
+	case EFFECT_MPROTECT:
+		return call->args[2] & PROT_EXEC;
 	default:
 		return false;
 	}
@@ -322,15 +324,14 @@ static void undo(struct task *task, const struct frame *frame)
 	}
 }
 
-static void notify_mapped(struct tracer *tracer, struct task *task, const struct call *call)
+static void notify_mapped(struct tracer *tracer, struct task *task, uint64_t address,
+			  uint64_t length)
 {
 	struct observer *o;
 
-	if (!(call->args[2] & PROT_EXEC) || (call->args[3] & MAP_ANONYMOUS))
-		return;
 	STAILQ_FOREACH (o, &tracer->observers, link) {
 		if (o->mapped)
-			o->mapped(o, tracer, task, (uint64_t)call->ret, call->args[1]);
+			o->mapped(o, tracer, task, address, length);
 	}
 }
 
@@ -394,7 +395,12 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		end_unshare(tracer, task, call);
 		break;
 	case EFFECT_MMAP:
-		notify_mapped(tracer, task, call);
+		if ((call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS))
+			notify_mapped(tracer, task, (uint64_t)call->ret, call->args[1]);
+		break;
+	case EFFECT_MPROTECT:
+		if (call->args[2] & PROT_EXEC)
+			notify_mapped(tracer, task, call->args[0], call->args[1]);
 		break;
 	case EFFECT_AIO_SUBMIT:
 		aio_submitted(tracer, task, frame);

@@ -129,6 +129,7 @@ bool syscall_row_is_state(const struct syscall_row *row)
 	case EFFECT_SIGMASK:
 	case EFFECT_SIGACTION:
 	case EFFECT_MMAP:
+	case EFFECT_MPROTECT:
 	case EFFECT_IOCTL:
 	case EFFECT_WAIT4:
 	case EFFECT_WAITID:

@@ -43,6 +43,13 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 				rules[n++] = ioctl_rule(row, FIONCLEX);
 			}
 			break;
+		case EFFECT_MPROTECT:
+			/* What becomes executable may be a file's. */
+			if (selected)
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			else if (selection->traps)
+				rules[n++] = (struct filter_rule){row->nr, 1, {executable}};
+			break;
 		case EFFECT_SIGMASK:
 			if (selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
