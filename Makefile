@@ -25,7 +25,7 @@ warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(LIBS))
-pkg_libs = $(shell $(PKG_CONFIG) $(if $(STATIC),--static) --libs $(LIBS)) -lpthread
+pkg_libs = $(shell $(PKG_CONFIG) $(if $(STATIC),--static) --libs $(LIBS)) -lstdc++ -lpthread
 link_flags = $(if $(STATIC),-static) $(LDFLAGS)
 library_versions = $(shell for l in $(LIBS); do echo $$l $$($(PKG_CONFIG) --modversion $$l); done | paste -sd, | sed "s|,|, |g")
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)

@@ -1,5 +1,6 @@
 /* Which functions of a file are hooked, and where their breakpoints go. */
 #include "base/path.h"
+#include "symbols/demangle.h"
 #include "tracer/hooks/internal.h"
 
 #include <fnmatch.h>
@@ -92,6 +93,24 @@ static bool matches(const char *pattern, const char *name)
 	return found;
 }
 
+/* A pattern that only a C++ name as in the source can match. */
+static bool is_source_pattern(const char *pattern)
+{
+	return strstr(pattern, "::") || strchr(pattern, '(');
+}
+
+static bool symbol_matches(const struct hook_pattern *pattern, const char *name)
+{
+	if (matches(pattern->function, name))
+		return true;
+	if (!is_source_pattern(pattern->function))
+		return false;
+	char *source = demangle(name);
+	bool found = source && matches(pattern->function, source);
+	free(source);
+	return found;
+}
+
 static void find_user(struct builder *b, const char *path)
 {
 	const struct hook_options *options = &b->hooks->options;
@@ -105,7 +124,7 @@ static void find_user(struct builder *b, const char *path)
 			continue;
 		for (size_t i = 0; i < count; i++) {
 			if (map_get(&b->by_address, symbols[i].address) ||
-			    !matches(pattern->function, symbols[i].name))
+			    !symbol_matches(pattern, symbols[i].name))
 				continue;
 			if (symbols[i].ifunc) {
 				census->found++;
