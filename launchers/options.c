@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,28 @@ static int set_count(const char *option, const char *what, const char *value, lo
 	return 0;
 }
 
+/* @return 0, or -1 with the sentence when `/…/` is no regular expression. */
+static int check_regex(const char *value, struct buf *error)
+{
+	const char *end = strrchr(value, '/');
+	char why[128];
+	regex_t regex;
+
+	char *text = end > value ? strndup(value + 1, (size_t)(end - value) - 1) : NULL;
+	int failed = text ? regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) : 0;
+	free(text);
+	if (!failed) {
+		if (text)
+			regfree(&regex);
+		return 0;
+	}
+	regerror(failed, &regex, why, sizeof(why));
+	buf_add_str(error, "-x ");
+	option_add_quoted(error, value);
+	buf_addf(error, " is no regular expression: %s", why);
+	return -1;
+}
+
 static int add_hook(struct options *options, const char *value, struct buf *error)
 {
 	if (value[0] == '\0' || value[0] == '@') {
@@ -279,6 +302,8 @@ static int add_hook(struct options *options, const char *value, struct buf *erro
 			    "-x needs a function's name or a pattern for it, such as 'solve_*'");
 		return -1;
 	}
+	if (value[0] == '/' && check_regex(value, error) < 0)
+		return -1;
 	return strings_take(&options->hooks, strdup(value)) < 0 ? no_memory(error) : 0;
 }
 

@@ -4,7 +4,6 @@
 #include "tracer/hooks/internal.h"
 
 #include <fnmatch.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,21 +75,11 @@ static void find_stdio(struct builder *b)
 	}
 }
 
-static bool matches(const char *pattern, const char *name)
+static bool matches(const struct hooks *hooks, size_t p, const char *name)
 {
-	size_t len = strlen(pattern);
-	regex_t regex;
-
-	if (len < 2 || pattern[0] != '/' || pattern[len - 1] != '/')
-		return fnmatch(pattern, name, 0) == 0;
-	char *text = strndup(pattern + 1, len - 2);
-	bool found = text && regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) == 0;
-	free(text);
-	if (!found)
-		return false;
-	found = regexec(&regex, name, 0, NULL, 0) == 0;
-	regfree(&regex);
-	return found;
+	if (hooks->regexes[p].used)
+		return regexec(&hooks->regexes[p].regex, name, 0, NULL, 0) == 0;
+	return fnmatch(hooks->options.patterns[p].function, name, 0) == 0;
 }
 
 /* A pattern that only a C++ name as in the source can match. */
@@ -99,14 +88,14 @@ static bool is_source_pattern(const char *pattern)
 	return strstr(pattern, "::") || strchr(pattern, '(');
 }
 
-static bool symbol_matches(const struct hook_pattern *pattern, const char *name)
+static bool symbol_matches(const struct hooks *hooks, size_t p, const char *name)
 {
-	if (matches(pattern->function, name))
+	if (matches(hooks, p, name))
 		return true;
-	if (!is_source_pattern(pattern->function))
+	if (!is_source_pattern(hooks->options.patterns[p].function))
 		return false;
 	char *source = demangle(name);
-	bool found = source && matches(pattern->function, source);
+	bool found = source && matches(hooks, p, source);
 	free(source);
 	return found;
 }
@@ -124,7 +113,7 @@ static void find_user(struct builder *b, const char *path)
 			continue;
 		for (size_t i = 0; i < count; i++) {
 			if (map_get(&b->by_address, symbols[i].address) ||
-			    !symbol_matches(pattern, symbols[i].name))
+			    !symbol_matches(b->hooks, p, symbols[i].name))
 				continue;
 			if (symbols[i].ifunc) {
 				census->found++;

@@ -198,6 +198,29 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	return true;
 }
 
+/* @return 0, or -1 with errno ENOMEM, or EINVAL for an expression that the launcher should have refused. */
+static int compile_patterns(struct hooks *hooks)
+{
+	hooks->regexes = calloc(hooks->options.npatterns + 1, sizeof(*hooks->regexes));
+	for (size_t i = 0; hooks->regexes && i < hooks->options.npatterns; i++) {
+		const char *pattern = hooks->options.patterns[i].function;
+		size_t len = strlen(pattern);
+		if (len < 2 || pattern[0] != '/' || pattern[len - 1] != '/')
+			continue;
+		char *text = strndup(pattern + 1, len - 2);
+		int failed =
+			text ? regcomp(&hooks->regexes[i].regex, text, REG_EXTENDED | REG_NOSUB)
+			     : REG_ESPACE;
+		free(text);
+		if (failed) {
+			errno = failed == REG_ESPACE ? ENOMEM : EINVAL;
+			return -1;
+		}
+		hooks->regexes[i].used = true;
+	}
+	return hooks->regexes ? 0 : -1;
+}
+
 struct hooks *hooks_new(const struct hook_options *options)
 {
 	struct hooks *hooks = calloc(1, sizeof(*hooks));
@@ -212,7 +235,7 @@ struct hooks *hooks_new(const struct hook_options *options)
 	};
 	hooks->objects = objects_new(options->symbol_dirs, options->nsymbol_dirs);
 	hooks->decoder = insn_decoder_new();
-	if (!hooks->objects || !hooks->decoder) {
+	if (!hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
 		hooks_free(hooks);
 		return NULL;
 	}
@@ -248,6 +271,11 @@ void hooks_free(struct hooks *hooks)
 	while ((slot = map_next(&hooks->hook_objects, &at)))
 		hook_object_free(slot->value);
 	map_free(&hooks->hook_objects);
+	for (size_t i = 0; hooks->regexes && i < hooks->options.npatterns; i++) {
+		if (hooks->regexes[i].used)
+			regfree(&hooks->regexes[i].regex);
+	}
+	free(hooks->regexes);
 	insn_decoder_free(hooks->decoder);
 	objects_free(hooks->objects);
 	buf_free(&hooks->reasons);

@@ -10,6 +10,8 @@
 #include "tracer/hooks/hooks.h"
 #include "tracer/tracer.h"
 
+#include <regex.h>
+
 /* A hooked function of a file. */
 struct hook_function {
 	const char *name;           /* in the trace */
@@ -55,9 +57,16 @@ struct hook_space {
 	unsigned long user_hooks;
 };
 
+/* A pattern of -x that is a regular expression, compiled. */
+struct hook_regex {
+	bool used;
+	regex_t regex;
+};
+
 struct hooks {
 	struct observer observer;
 	struct hook_options options;
+	struct hook_regex *regexes; /* by pattern */
 	struct objects *objects;
 	struct insn_decoder *decoder;
 	struct map hook_objects; /* struct hook_object by struct object */
