@@ -12,22 +12,25 @@ enum plan_kind {
 	PLAN_TAIL, /* a jump out of the function: its end is at the return address, for that one call */
 };
 
-/* What else a hit can mean is told by the frame rule: an exit is that of the call whose stack pointer and return
- * address it has. So exits may be shared by functions, and a TAIL may be a jump that stays inside when the
- * stack pointer is not the entry's: then it is none. */
+/* What a hit means is told by the frame rule: an exit is that of the call whose stack pointer and
+ * return address it has. So functions may share exits; and a TAIL at which the stack pointer is not the
+ * entry's is a jump that stays inside, and nothing is to be done at what lies on the stack. */
 struct plan_place {
 	uint64_t address; /* the object's */
 	enum plan_kind kind;
-	bool tail;        /* of a TAIL, and of an ENTRY that is one itself (the function is a jump) */
-	struct insn insn; /* what the breakpoint displaces; JCC as a TAIL: only if it jumps. A function that
-			   * is nothing but a `ret` has an ENTRY with RET, which begins and ends the call */
+	/* Of a TAIL, and of an ENTRY that is such a jump itself: a function that is nothing else. */
+	bool tail;
+	/* What the breakpoint displaces. JCC as a TAIL: the call ends only if it jumps. RET as an ENTRY (a
+	 * function that is nothing else): the call begins and ends. */
+	struct insn insn;
 };
 
 struct plan {
 	uint64_t function;
 	const char *refused; /* why it cannot be hooked; NULL: it can */
-	bool loops;          /* a jump inside leads back to the entry's place: a hit with the open frame's stack
-			      * pointer and return address is no new call */
+	/* A jump inside leads back to the entry: a hit with the stack pointer and return address of a
+	 * call that is open is no new call. */
+	bool loops;
 	struct plan_place *places; /* by address, no two at one */
 	size_t nplaces;
 };

@@ -1,0 +1,433 @@
+#include "symbols/walk.h"
+
+#include "symbols/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Marks of a byte. With hand-written code that jumps over a prefix a byte can be both. */
+#define FIRST  1
+#define INSIDE 2
+
+/* A function with more takes longer to plan than its calls are worth. */
+#define MAX_STEPS 400000
+
+/* @return the array with room for one item more, NULL when out of memory. */
+static void *with_room(void *items, size_t count, size_t *size, size_t item)
+{
+	if (count < *size)
+		return items;
+	size_t bigger = *size ? *size * 2 : 64;
+	void *moved = reallocarray(items, bigger, item);
+	if (moved)
+		*size = bigger;
+	return moved;
+}
+
+static void add_exit(struct walk *walk, uint64_t address, bool tail)
+{
+	struct walk_exit *exits =
+		with_room(walk->exits, walk->nexits, &walk->exits_size, sizeof(*exits));
+
+	if (!exits) {
+		walk->failed = true;
+		return;
+	}
+	walk->exits = exits;
+	exits[walk->nexits++] = (struct walk_exit){address, tail};
+}
+
+/* @return the step's number, WALK_NO_STEP: no memory, or too many. */
+static size_t add_step(struct walk *walk, unsigned piece, uint64_t address, size_t previous)
+{
+	struct walk_step *steps =
+		with_room(walk->steps, walk->nsteps, &walk->steps_size, sizeof(*steps));
+
+	if (!steps) {
+		walk->failed = true;
+		return WALK_NO_STEP;
+	}
+	walk->steps = steps;
+	if (walk->nsteps == MAX_STEPS) {
+		walk->refused = "it is too large";
+		return WALK_NO_STEP;
+	}
+	steps[walk->nsteps] = (struct walk_step){address, previous, piece};
+	return walk->nsteps++;
+}
+
+struct walk_piece *walk_piece_at(struct walk *walk, uint64_t address)
+{
+	for (unsigned i = 0; i < walk->npieces; i++) {
+		if (address >= walk->pieces[i].begin && address < walk->pieces[i].end)
+			return &walk->pieces[i];
+	}
+	return NULL;
+}
+
+static bool is_marked(const struct walk_piece *piece, uint64_t address, unsigned char mark)
+{
+	return piece->marks[address - piece->begin] & mark;
+}
+
+/* Notes that control comes to `address` from the step `previous`. */
+static void come_to(struct walk *walk, struct walk_piece *piece, uint64_t address, size_t previous)
+{
+	if (is_marked(piece, address, FIRST))
+		return;
+	size_t *todo = with_room(walk->todo, walk->ntodo, &walk->todo_size, sizeof(*todo));
+	if (!todo) {
+		walk->failed = true;
+		return;
+	}
+	walk->todo = todo;
+	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous);
+	if (step != WALK_NO_STEP)
+		todo[walk->ntodo++] = step;
+}
+
+static struct walk_piece *add_piece(struct walk *walk, uint64_t address, unsigned depth)
+{
+	struct walk_piece piece = {.depth = depth};
+	size_t len = 0;
+
+	if (walk->npieces == WALK_PIECES || depth > WALK_DEPTH ||
+	    !object_bounds(walk->object, address, &piece.begin, &piece.end) ||
+	    address < piece.begin || address >= piece.end)
+		return NULL;
+	piece.code = object_code(walk->object, piece.begin, &len);
+	if (!piece.code || len < piece.end - piece.begin)
+		return NULL;
+	piece.marks = calloc(piece.end - piece.begin, 1);
+	if (!piece.marks) {
+		walk->failed = true;
+		return NULL;
+	}
+	walk->pieces[walk->npieces] = piece;
+	return &walk->pieces[walk->npieces++];
+}
+
+/* @return whether a stub of the PLT lies at `address`: an indirect jump that everyone shares. */
+static bool is_stub(const struct walk *walk, uint64_t address)
+{
+	size_t len;
+	struct parse p;
+	const unsigned char *code = object_code(walk->object, address, &len);
+
+	for (int i = 0; code && i < 2; i++) {
+		if (parse_insn(walk->decoder, code, len, address, &p) < 0)
+			return false;
+		if (p.flow == PARSE_INDIRECT)
+			return p.rip_relative;
+		if (p.map != 0x0f || p.opcode != 0x1e) /* endbr64 */
+			return false;
+		code += p.len;
+		len -= p.len;
+	}
+	return false;
+}
+
+/* Functions that everything calls: their exits as exits of one caller would stop all other calls. */
+static bool is_everyones(const struct walk *walk, uint64_t address)
+{
+	static const char *const names[] = {
+		"free",   "malloc",  "calloc", "realloc", "cfree",  "__libc_free", "memcpy",
+		"memset", "memmove", "strlen", "strcmp",  "memcmp", "_int_free",
+	};
+	size_t count;
+	const struct object_symbol *symbols = object_symbols(walk->object, &count);
+	size_t low = 0;
+
+	for (size_t high = count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+		if (symbols[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < count && symbols[low].address == address; low++) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+			if (strcmp(symbols[low].name, names[i]) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Control goes from `step` to `target`. @return false: that is out of what can be followed. */
+static bool go_to(struct walk *walk, size_t step, uint64_t target)
+{
+	unsigned depth = walk->pieces[walk->steps[step].piece].depth + 1;
+	struct walk_piece *piece = walk_piece_at(walk, target);
+
+	if (!piece) {
+		if (is_stub(walk, target) || is_everyones(walk, target))
+			return false;
+		piece = add_piece(walk, target, depth);
+	}
+	if (!piece)
+		return walk->failed;
+	/* What jumps here from functions far away calls it anew. */
+	if (target >= walk->function && target <= walk->entry && depth <= 2)
+		walk->loops = true;
+	come_to(walk, piece, target, step);
+	return true;
+}
+
+static void jump(struct walk *walk, size_t step, uint64_t target)
+{
+	if (!go_to(walk, step, target))
+		add_exit(walk, walk->steps[step].address, true);
+}
+
+static void want_sweep(struct walk *walk, size_t step, bool must)
+{
+	struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+
+	piece->sweep = true;
+	piece->must_sweep |= must;
+}
+
+/* @return whether all entries lead to code, and one of them into the piece: a table of functions is none of a switch. */
+static bool is_sound(struct walk *walk, size_t step, const struct table *table)
+{
+	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+	uint64_t target, begin, end;
+	bool local = false;
+
+	for (size_t i = 0; i < table->count; i++) {
+		if (!table_entry(walk, table, i, &target))
+			return false;
+		if (target >= piece->begin && target < piece->end)
+			local = true;
+		else if (!object_bounds(walk->object, target, &begin, &end))
+			return false;
+	}
+	return local;
+}
+
+static void indirect_jump(struct walk *walk, size_t step)
+{
+	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+	struct table table;
+	uint64_t target = 0;
+
+	enum table_kind kind = table_find(walk, step, &table);
+	if (kind == TABLE_FOUND && table.count && is_sound(walk, step, &table)) {
+		for (size_t i = 0; i < table.count; i++) {
+			if (table_entry(walk, &table, i, &target) && !go_to(walk, step, target))
+				want_sweep(walk, step, true);
+		}
+		return;
+	}
+	/* The first entry tells a switch from a table of functions, unless the loader fills it in. */
+	if (kind == TABLE_FOUND && table.size == 8) {
+		bool known = table_entry(walk, &table, 0, &target) && target != 0;
+		kind = !known                                          ? TABLE_MAYBE
+		       : target >= piece->begin && target < piece->end ? TABLE_UNKNOWN
+								       : TABLE_NONE;
+	}
+	want_sweep(walk, step, kind != TABLE_NONE);
+	if (kind == TABLE_NONE || kind == TABLE_MAYBE)
+		add_exit(walk, walk->steps[step].address, true);
+}
+
+/* @return whether the path ends with this instruction. */
+static bool leave(struct walk *walk, size_t step, const struct parse *p)
+{
+	switch (p->flow) {
+	case PARSE_RET:
+		add_exit(walk, walk->steps[step].address, false);
+		return true;
+	case PARSE_JMP:
+		jump(walk, step, p->target);
+		return true;
+	case PARSE_JCC:
+		jump(walk, step, p->target);
+		return false;
+	case PARSE_INDIRECT:
+		indirect_jump(walk, step);
+		return true;
+	case PARSE_FAR:
+		walk->refused = "it has a far jump or return";
+		return true;
+	default:
+		return p->flow == PARSE_TRAP;
+	}
+}
+
+static bool is_nop(const struct parse *p)
+{
+	return (p->map == 0x0f && (p->opcode == 0x1f || p->opcode == 0x1e)) ||
+	       (p->map == 0 && p->opcode == 0x90);
+}
+
+static void mark(struct walk_piece *piece, uint64_t address, size_t len)
+{
+	unsigned char *marks = piece->marks + (address - piece->begin);
+
+	marks[0] |= FIRST;
+	for (size_t i = 1; i < len; i++)
+		marks[i] |= INSIDE;
+}
+
+/* Takes the step and those behind it, up to a way out or a place where the walk has been. @param idle  nothing is known to come
+ * here: what cannot be decoded, and padding up to the end, is no code. */
+static void take(struct walk *walk, size_t step, bool idle)
+{
+	unsigned number = walk->steps[step].piece;
+	struct walk_piece *piece = &walk->pieces[number];
+	uint64_t at = walk->steps[step].address;
+	struct parse p;
+
+	while (!is_marked(piece, at, FIRST)) {
+		if (parse_insn(walk->decoder, piece->code + (at - piece->begin), piece->end - at,
+			       at, &p) < 0) {
+			if (!idle)
+				walk->refused = "an instruction in it is not understood";
+			return;
+		}
+		mark(piece, at, p.len);
+		if (leave(walk, step, &p) || walk->refused || walk->failed)
+			return;
+		/* A call may be of what does not return: behind it anything can lie. */
+		idle = p.flow == PARSE_CALL || (idle && is_nop(&p));
+		at += p.len;
+		if (at == piece->end) {
+			if (!idle && !go_to(walk, step, at))
+				walk->refused = "it runs over its end";
+			return;
+		}
+		if (is_marked(piece, at, FIRST))
+			return;
+		step = add_step(walk, number, at, step);
+		if (step == WALK_NO_STEP)
+			return;
+	}
+}
+
+static void take_all(struct walk *walk)
+{
+	while (walk->ntodo && !walk->refused && !walk->failed)
+		take(walk, walk->todo[--walk->ntodo], false);
+}
+
+/* @return whether the piece is instructions from its beginning to its end, and those that were reached are among
+ * them: no data between. */
+static bool is_all_code(const struct walk *walk, const struct walk_piece *piece)
+{
+	struct parse p;
+
+	for (uint64_t at = piece->begin; at < piece->end; at += p.len) {
+		const unsigned char *code = piece->code + (at - piece->begin);
+		if (parse_insn(walk->decoder, code, piece->end - at, at, &p) < 0)
+			return false;
+		if ((p.flow == PARSE_JMP || p.flow == PARSE_JCC) && p.target > piece->begin &&
+		    p.target < piece->end && is_marked(piece, p.target, INSIDE) &&
+		    !is_marked(piece, p.target, FIRST))
+			return false;
+		if (is_marked(piece, at, INSIDE) && !is_marked(piece, at, FIRST))
+			return false;
+		/* Code may jump over a lock prefix. */
+		for (unsigned i = code[0] == 0xf0 ? 2 : 1; i < p.len; i++) {
+			if (is_marked(piece, at + i, FIRST))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Walks what lies in the piece and was not reached. */
+static void sweep(struct walk *walk, struct walk_piece *piece)
+{
+	unsigned number = (unsigned)(piece - walk->pieces);
+	struct parse p;
+
+	piece->swept = true;
+	if (!is_all_code(walk, piece)) {
+		if (piece->must_sweep)
+			walk->refused = "it has a jump that cannot be followed";
+		return;
+	}
+	for (uint64_t at = piece->begin; at < piece->end; at += p.len) {
+		if (walk->refused || walk->failed)
+			return;
+		if (parse_insn(walk->decoder, piece->code + (at - piece->begin), piece->end - at,
+			       at, &p) < 0)
+			return;
+		if (is_marked(piece, at, FIRST))
+			continue;
+		size_t step = add_step(walk, number, at, WALK_NO_STEP);
+		if (step != WALK_NO_STEP)
+			take(walk, step, true);
+		take_all(walk);
+	}
+}
+
+/* Behind an endbr64: what jumps indirectly to the function needs that one in place. */
+static uint64_t entry_of(const struct walk_piece *piece, uint64_t address)
+{
+	static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const unsigned char *code = piece->code + (address - piece->begin);
+
+	if (piece->end - address > sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
+		return address + sizeof(endbr64);
+	return address;
+}
+
+int walk_function(struct walk *walk, uint64_t address)
+{
+	struct walk_piece *piece = add_piece(walk, address, 0);
+
+	if (!piece) {
+		walk->refused = "its code is not in the file, or its end is not known";
+		return walk->failed ? -1 : 0;
+	}
+	walk->function = address;
+	walk->entry = entry_of(piece, address);
+	come_to(walk, piece, address, WALK_NO_STEP);
+	take_all(walk);
+	for (bool again = true; again && !walk->refused && !walk->failed;) {
+		again = false;
+		for (unsigned i = 0; i < walk->npieces; i++) {
+			if (walk->pieces[i].sweep && !walk->pieces[i].swept) {
+				sweep(walk, &walk->pieces[i]);
+				again = true;
+			}
+		}
+	}
+	if (walk->failed)
+		errno = ENOMEM;
+	return walk->failed ? -1 : 0;
+}
+
+void walk_free(struct walk *walk)
+{
+	for (unsigned i = 0; i < walk->npieces; i++)
+		free(walk->pieces[i].marks);
+	free(walk->steps);
+	free(walk->todo);
+	free(walk->exits);
+}
+
+bool walk_is_inside(const struct walk *walk, uint64_t address)
+{
+	for (unsigned i = 0; i < walk->npieces; i++) {
+		const struct walk_piece *piece = &walk->pieces[i];
+		if (address >= piece->begin && address < piece->end &&
+		    is_marked(piece, address, INSIDE))
+			return true;
+	}
+	return false;
+}
+
+void walk_parse(const struct walk *walk, size_t step, struct parse *p)
+{
+	const struct walk_step *at = &walk->steps[step];
+	const struct walk_piece *piece = &walk->pieces[at->piece];
+
+	if (parse_insn(walk->decoder, piece->code + (at->address - piece->begin),
+		       piece->end - at->address, at->address, p) < 0)
+		*p = (struct parse){.map = 0xff, .len = 1};
+}

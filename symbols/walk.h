@@ -1,0 +1,80 @@
+/* The paths through a function: every instruction that can be reached from its entry, and the places where it
+ * is left. */
+#ifndef SYMBOLS_WALK_H
+#define SYMBOLS_WALK_H
+
+#include "symbols/insn.h"
+#include "symbols/object.h"
+#include "symbols/parse.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A function with more parts jumps to functions, and these to others: the last ones are not followed. */
+#define WALK_PIECES 48
+#define WALK_DEPTH  6
+
+#define WALK_NO_STEP SIZE_MAX
+
+/* A stretch of code with bounds of its own: the function, a .cold part, what a tail call leads to. */
+struct walk_piece {
+	uint64_t begin;
+	uint64_t end;
+	const unsigned char *code;
+	unsigned char *marks; /* one for each byte */
+	unsigned depth;       /* tail calls away from the function */
+	bool sweep;           /* a jump may lead to anywhere in it */
+	bool must_sweep;
+	bool swept;
+};
+
+/* An instruction that was reached, and the one from which: the steps back lead to the entry on a way that
+ * the program can take. */
+struct walk_step {
+	uint64_t address;
+	size_t previous; /* WALK_NO_STEP: none */
+	unsigned piece;
+};
+
+struct walk_exit {
+	uint64_t address;
+	bool tail;
+};
+
+struct walk {
+	const struct object *object;
+	struct insn_decoder *decoder;
+	struct walk_piece pieces[WALK_PIECES];
+	unsigned npieces;
+	struct walk_step *steps;
+	size_t nsteps;
+	size_t steps_size;
+	size_t *todo; /* steps that are still to be taken */
+	size_t ntodo;
+	size_t todo_size;
+	struct walk_exit *exits;
+	size_t nexits;
+	size_t exits_size;
+	uint64_t function;
+	uint64_t entry;      /* where the entry's breakpoint will be */
+	bool loops;          /* a jump leads there */
+	const char *refused; /* why the exits cannot be known; NULL: they are */
+	bool failed;         /* out of memory */
+};
+
+/* Walks the function at `address`; of the walk `object` and `decoder` are set, the rest is zero. @return 0, with `refused` or the exits, or -1 with errno ENOMEM; to be freed
+ * in all cases. */
+int walk_function(struct walk *walk, uint64_t address);
+void walk_free(struct walk *walk);
+
+/* @return whether an instruction that was reached has the byte at `address` inside, not as its first. */
+bool walk_is_inside(const struct walk *walk, uint64_t address);
+
+/* The instruction of a step, once more. */
+void walk_parse(const struct walk *walk, size_t step, struct parse *parse);
+
+/* @return the piece that holds `address`, NULL: none. */
+struct walk_piece *walk_piece_at(struct walk *walk, uint64_t address);
+
+#endif
