@@ -135,14 +135,21 @@ ssize_t symbol_set_add(struct symbol_set *set, const struct elf_file *object,
 	return total;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
+{
+	const struct object_symbol *x = a;
+	const struct object_symbol *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : x->local - y->local;
+}
+
+static int compare_bindings(const void *a, const void *b)
 {
 	const struct object_symbol *x = a;
 	const struct object_symbol *y = b;
 
-	if (x->local != y->local)
-		return x->local ? 1 : -1;
-	return strcmp(x->name, y->name);
+	return x->local != y->local ? x->local - y->local : strcmp(x->name, y->name);
 }
 
 /* One round of a radix sort: by 16 bits of the address. */
@@ -201,10 +208,9 @@ static int sort_by_address(struct symbol_set *set)
 	return 0;
 }
 
-static int sort(struct symbol_set *set)
+/* Sorts the symbols at each address. */
+static void sort_aliases(struct symbol_set *set, int (*compare)(const void *, const void *))
 {
-	if (sort_by_address(set) < 0)
-		return -1;
 	for (size_t i = 0; i < set->count;) {
 		size_t n = 1;
 		while (i + n < set->count && set->items[i + n].address == set->items[i].address)
@@ -213,23 +219,25 @@ static int sort(struct symbol_set *set)
 			qsort(set->items + i, n, sizeof(*set->items), compare);
 		i += n;
 	}
-	return 0;
 }
 
-/* The tables overlap: .dynsym is part of .symtab. A name is kept once for each address. */
+/* The tables overlap (.dynsym is part of .symtab), and one name may be of two versions or both local and
+ * global: it is kept once for each address. */
 static void drop_doubles(struct symbol_set *set)
 {
+	struct object_symbol *last = NULL;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < set->count; i++) {
-		const struct object_symbol *last = kept ? &set->items[kept - 1] : NULL;
-		if (last && last->address == set->items[i].address &&
-		    strcmp(last->name, set->items[i].name) == 0) {
-			if (set->items[i].size > last->size)
-				set->items[kept - 1].size = set->items[i].size;
+		const struct object_symbol *symbol = &set->items[i];
+		if (last && last->address == symbol->address &&
+		    strcmp(last->name, symbol->name) == 0) {
+			if (symbol->size > last->size)
+				last->size = symbol->size;
 			continue;
 		}
-		set->items[kept++] = set->items[i];
+		last = &set->items[kept++];
+		*last = *symbol;
 	}
 	set->count = kept;
 }
@@ -256,9 +264,11 @@ int symbol_set_finish(struct symbol_set *set)
 {
 	if (!set->count)
 		return 0;
-	if (sort(set) < 0)
+	if (sort_by_address(set) < 0)
 		return -1;
+	sort_aliases(set, compare_names);
 	drop_doubles(set);
+	sort_aliases(set, compare_bindings);
 	size_t nheads = 16;
 	while (nheads < set->count)
 		nheads *= 2;
