@@ -199,7 +199,7 @@ static int decode_indirect(const struct parse *p, struct insn *insn)
 	insn->scale = p->scale;
 	insn->imm = p->disp;
 	insn->rip_relative = p->rip_relative;
-	insn->disp_at = (unsigned char)(insn->len - 4);
+	insn->disp_at = p->disp_at;
 	return 0;
 }
 
@@ -276,8 +276,14 @@ int insn_decode(struct insn_decoder *decoder, const unsigned char *code, size_t 
 		insn->kind = INSN_NOP;
 		return 0;
 	}
-	if (!cs_disasm_iter(decoder->details, &at, &left, &here, cs) || cs->size != p.len)
-		return refuse(insn, "an instruction that is not understood");
+	if (!cs_disasm_iter(decoder->details, &at, &left, &here, cs) || cs->size != p.len) {
+		/* Newer than the decoder. */
+		if (p.map != PARSE_OTHER_MAP || !p.has_modrm)
+			return refuse(insn, "an instruction that is not understood");
+		insn->kind = p.rip_relative ? INSN_COPY_RIP : INSN_COPY;
+		insn->disp_at = p.disp_at;
+		return 0;
+	}
 	const char *stays = must_stay(cs);
 	if (stays)
 		return refuse(insn, stays);

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define UNKNOWN 0xff
-
 /* What follows an opcode. */
 enum {
 	NONE = 0,
@@ -15,6 +13,7 @@ enum {
 };
 
 struct cursor {
+	const unsigned char *begin;
 	const unsigned char *at;
 	const unsigned char *end;
 };
@@ -123,6 +122,7 @@ static bool read_modrm(struct cursor *c, struct parse *p, int rex)
 		p->rip_relative = true;
 		mod = 2;
 	}
+	p->disp_at = (unsigned char)(c->at - c->begin);
 	if (mod && !read_imm(c, mod == 1 ? 1 : 4, &disp))
 		return false;
 	p->disp = (int32_t)disp;
@@ -208,12 +208,14 @@ static int two_byte_form(unsigned char op)
 	case 0x0b:
 	case 0xa2:
 		return KNOWN;
+	case 0x01: /* not all of its forms go on, but those are the kernel's */
 	case 0x1e:
 	case 0x1f:
 	case 0x7e:
 	case 0x7f:
 	case 0xa3:
 	case 0xab:
+	case 0xae:
 	case 0xaf:
 	case 0xb3:
 	case 0xb6:
@@ -259,6 +261,8 @@ static enum parse_flow flow_of_group(const struct parse *p)
 
 static enum parse_flow flow_of(const struct parse *p)
 {
+	if (p->map == PARSE_OTHER_MAP)
+		return PARSE_NEXT;
 	if (p->map == 0x0f) {
 		if (p->opcode == 0x0b)
 			return PARSE_TRAP;
@@ -310,12 +314,54 @@ static size_t imm_size(const struct parse *p, int form)
 	return p->operand16 ? 2 : 4;
 }
 
+/* VEX and EVEX: full decoders know some of them only, but they are all of one form. */
+static bool parse_vector(struct cursor *c, struct parse *p)
+{
+	size_t payload = *c->at == 0xc5 ? 1 : *c->at == 0xc4 ? 2 : 3;
+	const unsigned char *prefix = c->at;
+	int64_t imm;
+
+	if ((size_t)(c->end - c->at) < payload + 2)
+		return false;
+	unsigned map = payload == 1 ? 1 : prefix[1] & (payload == 2 ? 0x1f : 7);
+	if (map < 1 || map > 3)
+		return false;
+	unsigned char op = prefix[payload + 1];
+	c->at += payload + 2;
+	p->opcode = op;
+	if (map == 1 && op == 0x77) /* vzeroupper */
+		return true;
+	/* Which registers these name is nobody's question. */
+	if (!read_modrm(c, p, 0))
+		return false;
+	bool imm8 = map == 3 || (map == 1 && ((op >= 0x70 && op <= 0x73) || op == 0xc2 ||
+					      (op >= 0xc4 && op <= 0xc6)));
+	return !imm8 || read_imm(c, 1, &imm);
+}
+
+/* What has three opcode bytes. */
+static bool parse_long(struct cursor *c, struct parse *p, int rex)
+{
+	int64_t imm;
+	bool imm8 = p->opcode == 0x3a;
+
+	if (c->at == c->end)
+		return false;
+	p->map = PARSE_OTHER_MAP;
+	p->opcode = *c->at++;
+	return read_modrm(c, p, rex) && (!imm8 || read_imm(c, 1, &imm));
+}
+
 /* @return whether the form is one that is known here and the bytes suffice. */
 static bool parse_form(struct cursor *c, struct parse *p)
 {
 	int rex = read_prefixes(c, p);
 	if (rex < 0 || c->at == c->end)
 		return false;
+	if (rex == 0 && (*c->at == 0xc4 || *c->at == 0xc5 || *c->at == 0x62)) {
+		p->map = PARSE_OTHER_MAP;
+		return parse_vector(c, p);
+	}
 	p->opcode = *c->at++;
 	if (p->opcode == 0x0f) {
 		if (c->at == c->end)
@@ -323,6 +369,8 @@ static bool parse_form(struct cursor *c, struct parse *p)
 		p->map = 0x0f;
 		p->opcode = *c->at++;
 	}
+	if (p->map && (p->opcode == 0x38 || p->opcode == 0x3a))
+		return parse_long(c, p, rex);
 	int form = p->map ? two_byte_form(p->opcode) : one_byte_form(p->opcode);
 	if (!form)
 		return false;
@@ -339,7 +387,7 @@ int parse_insn(struct insn_decoder *decoder, const unsigned char *code, size_t l
 	       uint64_t address, struct parse *p)
 {
 	size_t cap = len < INSN_MAX ? len : INSN_MAX;
-	struct cursor c = {code, code + cap};
+	struct cursor c = {code, code, code + cap};
 
 	*p = (struct parse){.base = INSN_NO_REG, .index = INSN_NO_REG};
 	if (parse_form(&c, p)) {
@@ -351,7 +399,7 @@ int parse_insn(struct insn_decoder *decoder, const unsigned char *code, size_t l
 		return 0;
 	}
 	/* No instruction that is missing above changes the flow, but for those that trap. */
-	*p = (struct parse){.map = UNKNOWN, .base = INSN_NO_REG, .index = INSN_NO_REG};
+	*p = (struct parse){.map = PARSE_OTHER_MAP, .base = INSN_NO_REG, .index = INSN_NO_REG};
 	p->len = (unsigned char)insn_length(decoder, code, len);
 	return p->len ? 0 : -1;
 }

@@ -6,6 +6,9 @@
 
 #include "symbols/insn.h"
 
+/* The map of opcodes of which only the length, and what ModRM says of memory, is known. */
+#define PARSE_OTHER_MAP 0xff
+
 enum parse_flow {
 	PARSE_NEXT,     /* goes on behind itself */
 	PARSE_CALL,     /* that too, if the callee returns */
@@ -20,7 +23,7 @@ enum parse_flow {
 struct parse {
 	enum parse_flow flow;
 	unsigned char len;
-	unsigned char map; /* of the opcode: 0, 0x0f; 0xff: none that is known here, only len is */
+	unsigned char map;    /* of the opcode: 0, 0x0f, PARSE_OTHER_MAP */
 	unsigned char opcode; /* its last byte */
 	unsigned char rep;    /* 0xf2, 0xf3 or 0 */
 	bool operand16;
@@ -37,6 +40,7 @@ struct parse {
 	unsigned char base;
 	unsigned char index;
 	unsigned char scale;
+	unsigned char disp_at; /* where the displacement stands, if there is one */
 	int32_t disp;
 	int64_t imm;
 	uint64_t target;

@@ -34,7 +34,7 @@ static bool may_write(const struct parse *p, unsigned reg)
 		return is_caller_saved(reg);
 	if (p->flow != PARSE_NEXT)
 		return false;
-	if (p->map == 0xff)
+	if (p->map == PARSE_OTHER_MAP)
 		return true;
 	if (only_looks(p))
 		return false;
@@ -258,7 +258,7 @@ static size_t extent_of(const struct walk *walk, size_t step, unsigned char reg)
 		}
 		if (p.flow == PARSE_JMP)
 			continue;
-		if (p.flow != PARSE_NEXT || p.map == 0xff)
+		if (p.flow != PARSE_NEXT || p.map == PARSE_OTHER_MAP)
 			return 0;
 		if (pending != NO_FLAGS && is_compare_with(&p, reg)) {
 			/* A byte's immediate is not signed here. */

@@ -155,14 +155,15 @@ static bool is_everyones(const struct walk *walk, uint64_t address)
 	return false;
 }
 
-/* Control goes from `step` to `target`. @return false: that is out of what can be followed. */
-static bool go_to(struct walk *walk, size_t step, uint64_t target)
+/* Control goes from `step` to `target`. @param jumps  it need not be followed.
+ * @return false: it is not. */
+static bool go_to(struct walk *walk, size_t step, uint64_t target, bool jumps)
 {
 	unsigned depth = walk->pieces[walk->steps[step].piece].depth + 1;
 	struct walk_piece *piece = walk_piece_at(walk, target);
 
 	if (!piece) {
-		if (is_stub(walk, target) || is_everyones(walk, target))
+		if (jumps && (is_stub(walk, target) || is_everyones(walk, target)))
 			return false;
 		piece = add_piece(walk, target, depth);
 	}
@@ -177,7 +178,7 @@ static bool go_to(struct walk *walk, size_t step, uint64_t target)
 
 static void jump(struct walk *walk, size_t step, uint64_t target)
 {
-	if (!go_to(walk, step, target))
+	if (!go_to(walk, step, target, true))
 		add_exit(walk, walk->steps[step].address, true);
 }
 
@@ -216,7 +217,8 @@ static void indirect_jump(struct walk *walk, size_t step)
 	enum table_kind kind = table_find(walk, step, &table);
 	if (kind == TABLE_FOUND && table.count && is_sound(walk, step, &table)) {
 		for (size_t i = 0; i < table.count; i++) {
-			if (table_entry(walk, &table, i, &target) && !go_to(walk, step, target))
+			if (table_entry(walk, &table, i, &target) &&
+			    !go_to(walk, step, target, true))
 				want_sweep(walk, step, true);
 		}
 		return;
@@ -272,6 +274,24 @@ static void mark(struct walk_piece *piece, uint64_t address, size_t len)
 		marks[i] |= INSIDE;
 }
 
+/* Control runs over the end of a piece, and perhaps over padding, into what lies behind it. */
+static void run_on(struct walk *walk, size_t step, uint64_t at)
+{
+	uint64_t begin, end;
+	size_t len = 0;
+	const unsigned char *code = object_code(walk->object, at, &len);
+	struct parse p;
+
+	while (code && !object_bounds(walk->object, at, &begin, &end) &&
+	       parse_insn(walk->decoder, code, len, at, &p) == 0 && is_nop(&p)) {
+		code += p.len;
+		len -= p.len;
+		at += p.len;
+	}
+	if (!go_to(walk, step, at, false))
+		walk->refused = "it runs over its end";
+}
+
 /* Takes the step and those behind it, up to a way out or a place where the walk has been. @param idle  nothing is known to come
  * here: what cannot be decoded, and padding up to the end, is no code. */
 static void take(struct walk *walk, size_t step, bool idle)
@@ -295,8 +315,8 @@ static void take(struct walk *walk, size_t step, bool idle)
 		idle = p.flow == PARSE_CALL || (idle && is_nop(&p));
 		at += p.len;
 		if (at == piece->end) {
-			if (!idle && !go_to(walk, step, at))
-				walk->refused = "it runs over its end";
+			if (!idle)
+				run_on(walk, step, at);
 			return;
 		}
 		if (is_marked(piece, at, FIRST))
@@ -429,5 +449,5 @@ void walk_parse(const struct walk *walk, size_t step, struct parse *p)
 
 	if (parse_insn(walk->decoder, piece->code + (at->address - piece->begin),
 		       piece->end - at->address, at->address, p) < 0)
-		*p = (struct parse){.map = 0xff, .len = 1};
+		*p = (struct parse){.map = PARSE_OTHER_MAP, .len = 1};
 }
