@@ -111,7 +111,10 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.ndata_dirs = from->data_dirs.count,
 		.excludes = from->exclude.count ? excludes : NULL,
 		.excludes_data = from,
-		.hooks = {.stdio = from->selection.stdio && !from->no_stdio,
+		.hooks = {.streams = from->no_stdio || !selection_has_streams(&from->selection)
+					     ? NULL
+					     : from->selection.streams,
+			  .limit = from->hook_limit,
 			  .max_hooks = from->max_hooks,
 			  .symbol_dirs = (const char *const *)from->symbol_dirs.items,
 			  .nsymbol_dirs = from->symbol_dirs.count},

@@ -410,6 +410,10 @@ static int apply(struct options *options, enum option_id id, const char *value, 
 	case OPTION_MAX_HOOKS:
 		return set_count("--max-hooks", "functions: give one from 1 up", value, 1,
 				 &options->max_hooks, error);
+	case OPTION_HOOK_LIMIT:
+		return set_count("--hook-limit",
+				 "calls a second: give one from 1 up, or 0 for no limit", value, 0,
+				 &options->hook_limit, error);
 	case OPTION_HOOK:
 		return add_hook(options, value, error);
 	case OPTION_HOOK_FILE:
@@ -484,6 +488,32 @@ static int parse_words(struct options *options, int argc, char **argv, bool *all
 	}
 }
 
+/* @return 0, or -1 with the sentence for a value that is neither yes nor no. */
+static int read_environment(struct options *options, struct buf *error)
+{
+	static const char *const yes[] = {"1", "true", "yes", "on"};
+	static const char *const no[] = {"", "0", "false", "no", "off"};
+	const char *const name = "DFTRACER_DISABLE_STDIO";
+	const char *value = getenv(name);
+
+	if (!value)
+		return 0;
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
+		if (strcasecmp(value, yes[i]) == 0) {
+			options->no_stdio = true;
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
+		if (strcasecmp(value, no[i]) == 0)
+			return 0;
+	}
+	buf_addf(error, "%s=", name);
+	option_add_quoted(error, value);
+	buf_add_str(error, " in the environment is neither 1 nor 0");
+	return -1;
+}
+
 int options_parse(struct options *options, int argc, char **argv, struct buf *error)
 {
 	bool all = false;
@@ -493,6 +523,8 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
 	if (action != OPTIONS_RUN)
 		return action;
+	if (read_environment(options, error) < 0)
+		return -1;
 	if (all)
 		strings_free(&options->data_dirs);
 	options->argc = argc > 0 ? argc - optind : 0;

@@ -32,6 +32,7 @@ struct options {
 	struct strings hooks;       /* patterns of -x and --hook-file */
 	struct strings symbol_dirs; /* absolute */
 	unsigned long max_hooks;
+	unsigned long hook_limit; /* 0: none */
 	bool no_stdio;
 
 	bool v2;           /* --format v2 */

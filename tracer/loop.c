@@ -167,6 +167,7 @@ static void dispatch(struct tracer *tracer, const struct status *status)
 		return;
 	task->state = TASK_STOPPED;
 	place_stop(tracer->place, task->tid, status->time);
+	hooks_tick(tracer, task);
 	switch (kind) {
 	case STOP_SECCOMP:
 	case STOP_SYSCALL:

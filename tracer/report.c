@@ -61,7 +61,8 @@ static void write_line(int fd, const char *line, size_t len)
 		close(own);
 }
 
-static void add_lost(struct tracer *tracer, struct buf *line, const struct writer_totals *totals)
+static void add_lost(struct tracer *tracer, struct buf *line, const struct writer_totals *totals,
+		     uint64_t now)
 {
 	for (int i = 0; i < LOST_COUNT; i++) {
 		if (tracer->lost[i])
@@ -80,7 +81,8 @@ static void add_lost(struct tracer *tracer, struct buf *line, const struct write
 	if (tracer->hooks) {
 		size_t len = line->len;
 		buf_add_str(line, "; ");
-		hooks_report(tracer->hooks, tracer->options->verbose > 1, line);
+		hooks_report(tracer->hooks, now - tracer->started, tracer->options->verbose > 0,
+			     line);
 		if (line->len == len + 2)
 			line->len = len;
 	}
@@ -148,7 +150,7 @@ void report_exit(struct tracer *tracer, uint64_t now)
 		 (unsigned long long)total_lost(tracer, &totals),
 		 (long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000,
 		 tracer->options->shown_prefix, tracer->options->compress ? ".pfw.gz" : ".pfw");
-	add_lost(tracer, &line, &totals);
+	add_lost(tracer, &line, &totals, now);
 	if (line.len > LINE_MAX_BYTES - 1)
 		line.len = LINE_MAX_BYTES - 1;
 	buf_add_char(&line, '\n');

@@ -1,5 +1,6 @@
 #include "tracer/select.h"
 
+#include "symbols/hooks.h"
 #include "tracer/syscalls.h"
 
 #include <errno.h>
@@ -40,9 +41,38 @@ bool selection_class(unsigned index, const char **name, const char **what, bool 
 	return true;
 }
 
+/* @return whether the item is the layer or one of its calls. */
+static bool set_streams(struct selection *selection, const char *item, bool value)
+{
+	bool layer = strcmp(item, "stdio") == 0;
+	bool known = false;
+
+	for (size_t i = 0; i < hooks_stdio_count; i++) {
+		const struct hook_row *row = &hooks_stdio[i];
+		bool named = strcmp(item, row->name) == 0;
+		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++)
+			named |= strcmp(item, row->symbols[n]) == 0;
+		if (layer || named) {
+			selection->streams[i] = value;
+			known = true;
+		}
+	}
+	return known;
+}
+
+bool selection_has_streams(const struct selection *selection)
+{
+	for (size_t i = 0; i < hooks_stdio_count; i++) {
+		if (selection->streams[i])
+			return true;
+	}
+	return false;
+}
+
 void selection_default(struct selection *selection)
 {
-	*selection = (struct selection){.stdio = true};
+	*selection = (struct selection){0};
+	set_streams(selection, "stdio", true);
 	for (size_t i = 0; i < syscall_row_count; i++)
 		selection->rows[i] = classes[syscall_rows[i].class].on;
 }
@@ -83,11 +113,7 @@ static bool set(struct selection *selection, const char *item, bool value)
 		selection->network = value;
 	if (strcmp(item, classes[CLASS_MEMORY].name) == 0)
 		selection->memory = value;
-	if (strcmp(item, "stdio") == 0) {
-		selection->stdio = value;
-		known = true;
-	}
-	return known;
+	return set_streams(selection, item, value) || known;
 }
 
 static void explain(struct buf *error, const char *item)
@@ -114,7 +140,7 @@ static int apply_item(struct selection *selection, const char *item, struct buf 
 		selection->ipc = false;
 		selection->network = false;
 		selection->memory = false;
-		selection->stdio = false;
+		memset(selection->streams, 0, sizeof(selection->streams));
 		selection->replaced = true;
 	}
 	if (!set(selection, item, !remove)) {

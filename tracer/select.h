@@ -6,14 +6,15 @@
 
 #include <stdbool.h>
 
-#define SELECTION_MAX_ROWS 512
+#define SELECTION_MAX_ROWS    512
+#define SELECTION_MAX_STREAMS 128
 
 struct selection {
 	bool rows[SELECTION_MAX_ROWS]; /* by row of the syscall table */
 	bool ipc;                      /* calls on terminals, pipes and other anonymous files */
 	bool network;                  /* calls on sockets */
-	bool stdio;                    /* calls of the C library's streams */
-	bool memory;                   /* mmap without a file */
+	bool streams[SELECTION_MAX_STREAMS]; /* by row of the stdio table */
+	bool memory;                         /* mmap without a file */
 	bool traps;    /* breakpoints are placed: what becomes of SIGTRAP is followed */
 	bool replaced; /* a bare item has replaced the default set */
 };
@@ -26,6 +27,9 @@ void selection_default(struct selection *selection);
  * the trace's or the kernel's.
  * @return 0, or -1 with one sentence in `error` that says which items are known. */
 int selection_apply(struct selection *selection, const char *items, struct buf *error);
+
+/* @return whether any call of a stream is recorded. */
+bool selection_has_streams(const struct selection *selection);
 
 /* Lists the classes with what they hold, for --help and the manual: one call per class, in order.
  * @return false behind the last one. `on`: part of the default set. */

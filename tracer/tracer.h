@@ -80,7 +80,8 @@ struct tracer {
 	int main_code; /* as si_code, si_status */
 	int main_value;
 
-	uint64_t now; /* when the status being dealt with came */
+	uint64_t now;     /* when the status being dealt with came */
+	uint64_t started; /* when the main program was exec'ed */
 	uint64_t next_tick;
 	uint64_t next_watch;
 	uint64_t lost[LOST_COUNT]; /* of processes that have ended */

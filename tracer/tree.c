@@ -327,8 +327,10 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 	task->files = files;
 	files_exec(files, status->time);
 	memory_open(tracer, task);
-	if (task->before_exec)
+	if (task->before_exec) {
 		tracer->main_execed = true;
+		tracer->started = status->time;
+	}
 	task->before_exec = false;
 	STAILQ_FOREACH (o, &tracer->observers, link) {
 		if (o->exec_stop)

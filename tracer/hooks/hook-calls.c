@@ -15,6 +15,9 @@
 /* Longer strings than this are not measured. */
 #define TEXT_MOST (16UL << 20)
 
+/* A stream that lies so close to the stack pointer is on the stack. */
+#define ON_STACK_REACH (1UL << 16)
+
 /* Frames further apart than this lie on different stacks. */
 #define STACK_REACH (16UL << 20)
 
@@ -26,6 +29,12 @@
 static bool is_stdio(const struct frame *frame)
 {
 	return frame->hook && frame->hook->row;
+}
+
+/* exit and the like: what they do to streams is the streams', but they are no calls of a stream. */
+static bool is_flush(const struct frame *frame)
+{
+	return is_stdio(frame) && frame->hook->row->fields[0].kind == HOOK_FLUSHES;
 }
 
 /* @return whether a frame is on the same stack and deeper than `sp`: then it has been left. */
@@ -49,8 +58,7 @@ enum layer hooks_layer(const struct task *task, const struct frame *call)
 		if (!is_stdio(frame) || !is_around(frame, task, call->call.sp))
 			continue;
 		/* What exit flushes is the streams'; what else it does is not. */
-		bool flushes = frame->hook->row->fields[0].kind == HOOK_FLUSHES;
-		if (flushes ? call->file && call->file->streamed : frame->record)
+		if (is_flush(frame) ? call->file && call->file->streamed : frame->record)
 			return LAYER_SYSCALL;
 	}
 	return LAYER_POSIX;
@@ -182,6 +190,22 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 	return true;
 }
 
+/* musl formats into strings, and dprintf into a descriptor, through a stream that it makes on its stack; the
+ * program has none. */
+static bool is_on_stack(const struct hook_function *function, const struct arch_regs *regs)
+{
+	uint64_t sp = arch_regs_sp(regs);
+
+	if (!function->row || function->libc != OBJECT_MUSL)
+		return false;
+	for (const struct hook_field *f = function->row->fields; f->kind != HOOK_END; f++) {
+		uint64_t stream = arch_regs_function_arg(regs, f->arg);
+		if (f->kind == HOOK_STREAM && stream > sp && stream - sp < ON_STACK_REACH)
+			return true;
+	}
+	return false;
+}
+
 void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
 		     const struct arch_regs *regs)
 {
@@ -202,9 +226,12 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	}
 	/* Streams use each other; the outermost call is the program's. */
 	for (size_t i = 0; function->row && i < task->nframes; i++) {
-		if (is_stdio(&task->frames[i]) && is_around(&task->frames[i], task, sp))
+		const struct frame *outer = &task->frames[i];
+		if (is_stdio(outer) && !is_flush(outer) && is_around(outer, task, sp))
 			return;
 	}
+	if (is_on_stack(function, regs))
+		return;
 	struct frame *frame = task_push(task);
 	if (!frame) {
 		tracer_end_recording(tracer, "out of memory");

@@ -50,17 +50,20 @@ static void refuse(struct hooks *hooks, struct hook_census *census, const char *
 		   const char *reason)
 {
 	census->refused++;
-	buf_addf(&hooks->reasons, "%s: %s\n", name, reason);
+	buf_addf(&hooks->reasons, "%s%s: %s", hooks->reasons.len ? ", " : "", name, reason);
 }
 
 static void find_stdio(struct builder *b)
 {
 	struct hook_census *census = &b->hooks->stdio;
 
-	if (!b->hooks->options.stdio || object_libc(b->object) == OBJECT_NO_LIBC)
+	if (!b->hooks->options.streams || object_libc(b->object) == OBJECT_NO_LIBC)
 		return;
 	for (size_t i = 0; i < hooks_stdio_count; i++) {
 		const struct hook_row *row = &hooks_stdio[i];
+		/* Without exit what streams write at the end would look like the program's. */
+		if (!b->hooks->options.streams[i] && row->fields[0].kind != HOOK_FLUSHES)
+			continue;
 		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++) {
 			const struct object_symbol *s =
 				object_named(b->object, row->symbols[n], NULL);

@@ -108,8 +108,12 @@ static void place_module(struct hooks *hooks, struct tracer *tracer, struct task
 			continue;
 		bool user = place->function && !place->function->row;
 		if (user && !map_get(&space->points, address) &&
-		    ++space->user_hooks > hooks->options.max_hooks)
+		    ++space->user_hooks > hooks->options.max_hooks) {
+			unsigned long beyond = space->user_hooks - hooks->options.max_hooks;
+			if (beyond > hooks->beyond)
+				hooks->beyond = beyond;
 			continue;
+		}
 		unverified += !place_one(hooks, tracer, task, module, place);
 	}
 	if (unverified) {
@@ -243,6 +247,63 @@ void hook_points_drop_return(struct task *task, struct hook_point *point)
 		remove_point(task->mm->hooks, point);
 }
 
+#define SECOND 1000000000ULL
+
+static bool has_bytes(const struct hook_function *function)
+{
+	return function->row && function->row->bytes != HOOK_B_NONE;
+}
+
+void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		       struct hook_point *point)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct hook_function *function = point->place->function;
+
+	if (!hooks->options.limit || point->lifted || has_bytes(function))
+		return;
+	if (tracer->now - point->second >= SECOND) {
+		point->second = tracer->now;
+		point->hits = 0;
+	}
+	if (++point->hits <= hooks->options.limit ||
+	    memory_write(task, point->address, point->insn.bytes, 1) < 0)
+		return;
+	point->lifted = true;
+	space->lifted++;
+	uint64_t until = point->second + SECOND;
+	if (space->lifted == 1 || until < space->lifted_until)
+		space->lifted_until = until;
+	/* At the rate that it had; unhooked it is faster, so this is the least. */
+	uint64_t spent = tracer->now - point->second;
+	uint64_t missed = spent ? point->hits * (SECOND - spent) / spent : point->hits;
+	function->dropped += missed;
+	task->process->lost[LOST_DROPPED] += missed;
+}
+
+void hook_points_restore(struct tracer *tracer, struct task *task)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!space || !space->lifted || tracer->now < space->lifted_until)
+		return;
+	space->lifted_until = UINT64_MAX;
+	while ((slot = map_next(&space->points, &at))) {
+		struct hook_point *point = slot->value;
+		if (!point->lifted)
+			continue;
+		if (tracer->now - point->second < SECOND) {
+			if (point->second + SECOND < space->lifted_until)
+				space->lifted_until = point->second + SECOND;
+		} else if (write_breakpoint(task, point->address)) {
+			point->lifted = false;
+			space->lifted--;
+		}
+	}
+}
+
 struct hook_space *hook_space_copy(const struct hook_space *space)
 {
 	struct map_slot *slot;
@@ -259,6 +320,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->page_used = space->page_used;
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
+	copy->lifted_until = space->lifted_until;
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;
 		struct hook_point *same =
@@ -268,6 +330,9 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 			return NULL;
 		}
 		same->slot = point->slot;
+		same->lifted = point->lifted;
+		same->second = point->second;
+		copy->lifted += point->lifted;
 		same->waiting = point->waiting;
 	}
 	return copy;

@@ -13,6 +13,9 @@
 
 #include <sys/ptrace.h>
 
+/* ns of a stop that the tracer does not see: the switches to it and back. A hooked call has two. */
+#define STOP_COST 4000
+
 static struct hooks *hooks_of(struct observer *observer)
 {
 	return (struct hooks *)observer;
@@ -23,7 +26,7 @@ static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task
 {
 	const struct hook_space *space = task->mm->hooks;
 
-	if (!hooks->options.stdio || !space || space->modules.count != 1 ||
+	if (!hooks->options.streams || !space || space->modules.count != 1 ||
 	    !space->modules.items[0].object ||
 	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES)
 		return;
@@ -159,8 +162,10 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 	/* The return address has been popped here. */
 	if (point->waiting && hook_call_end(tracer, task, sp - 8, arch_regs_function_result(regs)))
 		point->waiting--;
-	if (place && place->function)
+	if (place && place->function) {
+		hook_points_limit(hooks, tracer, task, point);
 		hook_call_begin(tracer, task, place->function, regs);
+	}
 	if (place && place->ret)
 		hook_call_end(tracer, task, sp, arch_regs_function_result(regs));
 	if (place && place->tail)
@@ -168,6 +173,20 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 	do_displaced(tracer, task, point, regs);
 	if (!place && point->waiting == 0)
 		hook_points_drop_return(task, point);
+}
+
+/* The function of an entry. A point may have gone with its hit. */
+static struct hook_function *point_function(const struct task *task, uint64_t address)
+{
+	const struct hook_point *point = map_get(&task->mm->hooks->points, address);
+
+	return point && point->place ? point->place->function : NULL;
+}
+
+void hooks_tick(struct tracer *tracer, struct task *task)
+{
+	if (tracer->hooks && task->mm->hooks)
+		hook_points_restore(tracer, task);
 }
 
 static bool before_signal(struct observer *observer, struct tracer *tracer, struct task *task,
@@ -191,10 +210,15 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 		return true;
 	}
 	arch_regs_set_ip(&regs, address);
-	hit(hooks_of(observer), tracer, task, point, &regs);
+	/* A hit that came in before the breakpoint was lifted: the instruction is there again. */
+	if (!point->lifted)
+		hit(hooks_of(observer), tracer, task, point, &regs);
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
 	restore_trap(tracer, task, space);
+	struct hook_function *function = point_function(task, address);
+	if (function)
+		function->cost += clock_now(&tracer->clock) - tracer->now + STOP_COST;
 	return true;
 }
 
@@ -247,16 +271,39 @@ struct observer *hooks_observer(struct hooks *hooks)
 	return &hooks->observer;
 }
 
-void hooks_report(const struct hooks *hooks, bool verbose, struct buf *out)
+/* Names what costs more than a tenth of the run, and what was not seen. */
+static void report_hot(const struct hook_object *object, uint64_t run, struct buf *out)
+{
+	for (size_t i = 0; i < object->nfunctions; i++) {
+		const struct hook_function *f = &object->functions[i];
+		if (f->dropped)
+			buf_addf(out, "; dropped:%s about %llu calls (--hook-limit)", f->name,
+				 (unsigned long long)f->dropped);
+		if (2 * f->cost > run / 10)
+			buf_addf(out,
+				 "; hot: %s, %llu calls, %llu %% of the run (%s leaves it out)",
+				 f->name, (unsigned long long)f->calls,
+				 (unsigned long long)(2 * f->cost * 100 / run),
+				 f->row ? "-e '!NAME'" : "a narrower -x");
+	}
+}
+
+void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out)
 {
 	unsigned long found = hooks->stdio.found + hooks->user.found;
+	struct map_slot *slot;
+	size_t at = 0;
 
 	if (found || hooks->options.npatterns)
 		buf_addf(out, "hooks %lu of %lu", hooks->stdio.hooked + hooks->user.hooked, found);
 	if (hooks->options.npatterns && !hooks->user.found)
 		buf_add_str(out, " (-x matched no function)");
+	if (hooks->beyond)
+		buf_addf(out, " (%lu more beyond --max-hooks left out)", hooks->beyond);
+	while (run && (slot = map_next(&hooks->hook_objects, &at)))
+		report_hot(slot->value, run, out);
 	if (verbose && hooks->reasons.len) {
-		buf_add_str(out, "; refused:\n");
+		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);
 	}
 }

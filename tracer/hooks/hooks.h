@@ -21,7 +21,8 @@ struct hook_pattern {
 };
 
 struct hook_options {
-	bool stdio;
+	const bool *streams; /* by row of the stdio table; NULL: none */
+	unsigned long limit; /* hits of one function in a second before it is lifted; 0: none */
 	const struct hook_pattern *patterns;
 	size_t npatterns;
 	unsigned long max_hooks; /* of -x, in one address space */
@@ -44,9 +45,12 @@ void hooks_free(struct hooks *hooks);
 /* The observer that places hooks and takes their hits. Owned by `hooks`. */
 struct observer *hooks_observer(struct hooks *hooks);
 
-/* Writes a sentence for the exit line's census to `out`, nothing when there is nothing to say; with `verbose` what was
- * refused and why. */
-void hooks_report(const struct hooks *hooks, bool verbose, struct buf *out);
+/* Appends to the exit line what was hooked, what was hot in `run` ns, and with `verbose` what was refused and
+ * why; nothing when nothing was looked for. */
+void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out);
+
+/* Something has stopped: what was lifted for a while goes back when its time has come. */
+void hooks_tick(struct tracer *tracer, struct task *task);
 
 /* Ends calls of hooked functions that a system call made at `sp` cannot come from. */
 void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);

@@ -19,7 +19,8 @@ struct hook_function {
 	enum object_libc libc;      /* whose streams it is about */
 	uint64_t address;           /* the file's */
 	uint64_t calls;
-	uint64_t stops;
+	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
+	uint64_t dropped; /* calls that were not seen, estimated */
 };
 
 /* A place of a file where a breakpoint goes; several functions may share a way out. */
@@ -45,6 +46,10 @@ struct hook_point {
 	const struct hook_place *place; /* NULL: at a return address, for `waiting` calls */
 	struct insn insn;
 	unsigned waiting;
+	/* Of an entry, under --hook-limit: */
+	uint64_t second; /* when the count began, ns */
+	unsigned long hits;
+	bool lifted;
 	uint64_t slot; /* where the displaced instruction has been copied to; 0: nowhere */
 };
 
@@ -55,6 +60,8 @@ struct hook_space {
 	unsigned page_used;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
 	unsigned long user_hooks;
+	unsigned lifted;       /* points that are lifted */
+	uint64_t lifted_until; /* when the first of them goes back, ns */
 };
 
 /* A pattern of -x that is a regular expression, compiled. */
@@ -73,6 +80,8 @@ struct hooks {
 	struct hook_census stdio;
 	struct hook_census user;
 	bool no_symbols_said;
+	unsigned long
+		beyond;     /* functions that --max-hooks left out, in the process with the most */
 	struct buf reasons; /* what was refused, a line each */
 };
 
@@ -90,6 +99,13 @@ void hook_points_drop_return(struct task *task, struct hook_point *point);
 
 /* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
+
+/* Counts a hit of an entry; beyond the limit the breakpoint is lifted until the second is over. */
+void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		       struct hook_point *point);
+
+/* Puts back what was lifted, when it is time. */
+void hook_points_restore(struct tracer *tracer, struct task *task);
 
 /* Puts bytes where a system call of the program can read them. @return their address, 0: no room. */
 uint64_t hook_points_data(struct tracer *tracer, struct task *task, struct hook_space *space,
