@@ -92,7 +92,8 @@ static int read_maps(struct buf *text, int pid)
 	return n < 0 ? -1 : 0;
 }
 
-/* Understands a line of maps; the path stays in the line. @return whether it is an executable mapping of a file. */
+/* Understands a line of maps; the path stays in the line. @return whether it is an executable
+ * mapping of a file. */
 static bool parse_line(char *line, struct module *module)
 {
 	char execute;
@@ -118,7 +119,8 @@ static bool continues(const struct module *last, const struct module *next)
 	       last->offset + (last->end - last->begin) == next->offset;
 }
 
-/* Appends a mapping, or lengthens the last by it: mprotect on one page of text makes three of one. */
+/* Appends a mapping, or lengthens the last by it: mprotect on one page of text makes three of
+ * one. */
 static int append(struct modules *modules, size_t *room, const struct module *next)
 {
 	if (modules->count && continues(&modules->items[modules->count - 1], next)) {
@@ -202,7 +204,8 @@ static int find_object(struct module *module, struct objects *objects, int pid)
 	struct buf path = {0};
 	int result = 0;
 
-	/* The mapping itself leads to its file whatever became of the name, but needs a capability. */
+	/* The mapping itself leads to its file whatever became of the name, but needs a
+	 * capability. */
 	buf_addf(&path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, module->begin, module->end);
 	if (!path.failed)
 		result = try(module, objects, buf_str(&path));

@@ -35,7 +35,8 @@ int modules_read(struct modules *modules, struct objects *objects, int pid,
 /* @return the module that holds `address`, NULL: none. */
 const struct module *modules_find(const struct modules *modules, uint64_t address);
 
-/* Same set, for a forked address space; `to` need not be initialised. @return 0, or -1 with errno ENOMEM. */
+/* Same set, for a forked address space; `to` need not be initialised. @return 0, or -1 with errno
+ * ENOMEM. */
 int modules_copy(struct modules *to, const struct modules *from);
 void modules_free(struct modules *modules);
 

@@ -157,8 +157,9 @@ static void read_link(struct search *s)
 	memcpy(&s->checksum, link + at, 4);
 }
 
-/* Splits /proc/PID/root/… and /proc/PID/map_files/… into the program's root and a path below it; resolves links of other paths, because
- * debug files lie where the file is, not where a link to it is. */
+/* Splits /proc/PID/root/… and /proc/PID/map_files/… into the program's root and a path below it;
+ * resolves links of other paths, because debug files lie where the file is, not where a link to
+ * it is. */
 static int locate(struct search *s, const char *path)
 {
 	int pid = 0;

@@ -107,8 +107,8 @@ static bool take_record(struct cursor *c, struct cursor *record)
 {
 	uint64_t len;
 
-	/* With the section's length known, more may follow a length of 0, as where files were linked
-	 * into one. */
+	/* With the section's length known, more may follow a length of 0, as where files were
+	 * linked into one. */
 	do {
 		len = take(c, 4);
 	} while (!len && !c->failed && !c->zero_ends);
@@ -124,7 +124,8 @@ static bool take_record(struct cursor *c, struct cursor *record)
 	return true;
 }
 
-/* How the FDEs of the CIE whose length field is at `at` write addresses; ENC_OMIT: not understood. */
+/* How the FDEs of the CIE whose length field is at `at` write addresses; ENC_OMIT: not
+ * understood. */
 static unsigned cie_encoding(const struct cursor *section, const unsigned char *at)
 {
 	struct cursor all = *section;

@@ -56,12 +56,14 @@ struct symbol_set {
 	size_t nheads; /* a power of two, or 0 */
 };
 
-/* Adds the functions of the tables of one type (SHT_SYMTAB, SHT_DYNSYM) in `tables`, which is the object's file or a debug file of it.
+/* Adds the functions of the tables of one type (SHT_SYMTAB, SHT_DYNSYM) in `tables`, which is the
+ * object's file or a debug file of it.
  * @return how many, -1 with errno ENOMEM. */
 ssize_t symbol_set_add(struct symbol_set *set, const struct elf_file *object,
 		       const struct elf_file *tables, uint32_t type);
 
-/* Sorts, drops doubles and hashes: done once, after the last addition. @return 0, or -1 with errno ENOMEM. */
+/* Sorts, drops doubles and hashes: done once, after the last addition. @return 0, or -1 with
+ * errno ENOMEM. */
 int symbol_set_finish(struct symbol_set *set);
 void symbol_set_free(struct symbol_set *set);
 

@@ -53,7 +53,8 @@ static bool find_table(struct table *table, const struct elf_file *file, const E
 	return table->strings && strings->sh_type == SHT_STRTAB;
 }
 
-/* Makes room for `more` symbols and the bytes of their names. @return where the names go, NULL when out of memory. */
+/* Makes room for `more` symbols and the bytes of their names. @return where the names go, NULL
+ * when out of memory. */
 static char *reserve(struct symbol_set *set, size_t more, size_t bytes)
 {
 	if (set->count + more > UINT32_MAX - 1)
@@ -221,8 +222,8 @@ static void sort_aliases(struct symbol_set *set, int (*compare)(const void *, co
 	}
 }
 
-/* The tables overlap (.dynsym is part of .symtab), and one name may be of two versions or both local and
- * global: it is kept once for each address. */
+/* The tables overlap (.dynsym is part of .symtab), and one name may be of two versions or both
+ * local and global: it is kept once for each address. */
 static void drop_doubles(struct symbol_set *set)
 {
 	struct object_symbol *last = NULL;

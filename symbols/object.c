@@ -109,8 +109,8 @@ static int read_symbols(struct objects *objects, struct object *object, const ch
 	return 0;
 }
 
-/* Told by functions behind the streams, which come with any of them, not by the public ones, which another
- * library may define too. */
+/* Told by functions behind the streams, which come with any of them, not by the public ones,
+ * which another library may define too. */
 static enum object_libc find_libc(const struct object *object)
 {
 	if (object_named(object, "_IO_file_xsputn", NULL) ||
@@ -123,7 +123,8 @@ static enum object_libc find_libc(const struct object *object)
 	return OBJECT_NO_LIBC;
 }
 
-/* @return 0 with what the object holds, or the reason for refusing it, in object->error; -1 with errno. */
+/* @return 0 with what the object holds, or the reason for refusing it, in object->error; -1 with
+ * errno. */
 static int object_load(struct objects *objects, struct object *object, int fd, const char *path)
 {
 	object->frames = calloc(1, sizeof(*object->frames));
@@ -212,8 +213,8 @@ const struct object_symbol *object_named(const struct object *object, const char
 	return symbol_set_find(&object->symbols, name, previous);
 }
 
-/* The symbol that holds the address: the nearest whose size reaches it, else the nearest if its size is
- * unknown. */
+/* The symbol that holds the address: the nearest whose size reaches it, else the nearest if its
+ * size is unknown. */
 static bool symbol_bounds(const struct object *object, uint64_t address, uint64_t *begin,
 			  uint64_t *end)
 {

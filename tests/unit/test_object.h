@@ -21,7 +21,8 @@ struct shop {
 	char dir[64];
 };
 
-/* A program that says where a function of it lies and stays until its input ends; with names that mean something else each. */
+/* A program that says where a function of it lies and stays until its input ends; with names that
+ * mean something else each. */
 static const char shop_source[] =
 	"#include <stdio.h>\n"
 	"#include <stdlib.h>\n"
