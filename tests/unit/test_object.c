@@ -534,13 +534,12 @@ static size_t place_of_damage(unsigned *seed, const unsigned char *bytes, size_t
 	uint64_t sections;
 
 	memcpy(&sections, bytes + 40, sizeof(sections));
+	if (sections >= size)
+		return 0;
 	switch (rand_r(seed) % 4) {
 	case 0:
 		return (size_t)rand_r(seed) % 1024;
 	case 1:
-		assert_true(sections < size);
-		if (sections >= size)
-			return 0;
 		return sections + (size_t)rand_r(seed) % (size - sections);
 	default:
 		return (size_t)rand_r(seed) % size;
