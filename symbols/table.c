@@ -1,5 +1,7 @@
 #include "symbols/table.h"
 
+#include "symbols/regs.h"
+
 #include <string.h>
 
 /* How far the search goes: a compiler may load a table's address before the loop that has the switch. */
@@ -10,105 +12,6 @@
 /* A compare with more is no switch. */
 #define MAX_ENTRIES 65536
 
-#define RSP 4
-
-static bool is_caller_saved(unsigned reg)
-{
-	return reg <= 2 || reg == 6 || reg == 7 || (reg >= 8 && reg <= 11);
-}
-
-static bool only_looks(const struct parse *p)
-{
-	if (p->map)
-		return p->opcode == 0x1f || p->opcode == 0x1e;
-	return (p->opcode >= 0x38 && p->opcode <= 0x3d) || p->opcode == 0x84 || p->opcode == 0x85 ||
-	       p->opcode == 0xa8 || p->opcode == 0xa9 || p->opcode == 0x68 || p->opcode == 0x6a ||
-	       ((p->opcode == 0x80 || p->opcode == 0x81 || p->opcode == 0x83) && p->digit == 7) ||
-	       ((p->opcode == 0xf6 || p->opcode == 0xf7) && p->digit < 2);
-}
-
-/* @return whether the instruction may write the register; when in doubt it does. */
-static bool may_write(const struct parse *p, unsigned reg)
-{
-	if (p->flow == PARSE_CALL)
-		return is_caller_saved(reg);
-	if (p->flow != PARSE_NEXT)
-		return false;
-	if (p->map == PARSE_OTHER_MAP)
-		return true;
-	if (only_looks(p))
-		return false;
-	if (!p->has_modrm) {
-		switch (p->opcode & 0xf8) {
-		case 0x50: /* push */
-			return reg == RSP;
-		case 0x58: /* pop */
-		case 0xb0:
-		case 0xb8:
-			return p->reg == reg || reg == RSP;
-		default:
-			return p->map ? true : reg == 0 || reg == 2 || reg == RSP || reg == 5;
-		}
-	}
-	if (p->map == 0x0f) {
-		/* Vector instructions that move nothing to general registers. */
-		bool vector = (p->opcode >= 0x10 && p->opcode < 0x18) || p->opcode == 0x28 ||
-			      p->opcode == 0x29 || p->opcode == 0x2e || p->opcode == 0x2f ||
-			      (p->opcode >= 0x51 && p->opcode <= 0x70) || p->opcode == 0xd6 ||
-			      p->opcode == 0xef || p->opcode == 0xd4 || p->opcode == 0xfa ||
-			      p->opcode == 0xfb || p->opcode == 0xfe || p->opcode == 0x7f;
-		if (vector)
-			return false;
-		return p->reg == reg || (!p->memory && p->rm == reg);
-	}
-	switch (p->opcode) {
-	case 0x03: /* op reg, r/m */
-	case 0x0b:
-	case 0x13:
-	case 0x1b:
-	case 0x23:
-	case 0x2b:
-	case 0x33:
-	case 0x63:
-	case 0x69:
-	case 0x6b:
-	case 0x8b:
-	case 0x8d:
-		return p->reg == reg;
-	case 0x8a: /* may be a second byte of a register */
-		return (p->reg & 3) == (reg & 3);
-	case 0x80:
-	case 0x88:
-	case 0xc0:
-	case 0xc6:
-	case 0xd0:
-	case 0xd2:
-	case 0xfe:
-		return !p->memory && (p->rm & 3) == (reg & 3);
-	case 0xff:
-		return p->digit == 6 ? reg == RSP : !p->memory && p->rm == reg;
-	case 0x01: /* op r/m, reg or imm */
-	case 0x09:
-	case 0x11:
-	case 0x19:
-	case 0x21:
-	case 0x29:
-	case 0x31:
-	case 0x81:
-	case 0x83:
-	case 0x89:
-	case 0xc1:
-	case 0xc7:
-	case 0xd1:
-	case 0xd3:
-		return !p->memory && p->rm == reg;
-	case 0xf7: /* mul, div too */
-		return (!p->memory && p->rm == reg) || reg == 0 || reg == 2;
-	default:
-		return p->reg == reg || p->digit == reg || (!p->memory && (p->rm & 3) == (reg & 3));
-	}
-}
-
 /* @return the last step before `step` that may have written `reg`, with its instruction; WALK_NO_STEP: none. */
 static size_t writer_of(const struct walk *walk, size_t step, unsigned reg, struct parse *p)
 {
@@ -117,10 +20,18 @@ static size_t writer_of(const struct walk *walk, size_t step, unsigned reg, stru
 		if (step == WALK_NO_STEP)
 			return WALK_NO_STEP;
 		walk_parse(walk, step, p);
-		if (may_write(p, reg))
+		if (regs_may_write(p, reg))
 			return step;
 	}
 	return WALK_NO_STEP;
+}
+
+/* @return whether the steps back lead to the entry: else what is there is found by looking at everything. */
+static bool comes_from_entry(const struct walk *walk, size_t step)
+{
+	while (walk->steps[step].previous != WALK_NO_STEP)
+		step = walk->steps[step].previous;
+	return step == 0;
 }
 
 static uint64_t behind(const struct walk *walk, size_t step, const struct parse *p)
@@ -268,7 +179,7 @@ static size_t extent_of(const struct walk *walk, size_t step, unsigned char reg)
 		}
 		if (!leaves_flags(&p))
 			pending = NO_FLAGS;
-		if (may_write(&p, reg)) {
+		if (regs_may_write(&p, reg)) {
 			size_t count = extent_of_writer(&p, &reg);
 			if (count || reg == INSN_NO_REG)
 				return count;
@@ -340,8 +251,11 @@ static enum table_kind through_register(const struct walk *walk, size_t step, un
 	struct parse p;
 
 	for (int n = 0; n < MAX_COPIES; n++) {
+		size_t before = step;
 		step = writer_of(walk, step, reg, &p);
-		if (step == WALK_NO_STEP || p.flow == PARSE_CALL)
+		if (step == WALK_NO_STEP)
+			return comes_from_entry(walk, before) ? TABLE_NONE : TABLE_MAYBE;
+		if (p.flow == PARSE_CALL)
 			return TABLE_NONE;
 		if (p.map)
 			return TABLE_MAYBE;

@@ -1,5 +1,6 @@
 #include "symbols/walk.h"
 
+#include "symbols/regs.h"
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ static void add_exit(struct walk *walk, uint64_t address, bool tail)
 }
 
 /* @return the step's number, WALK_NO_STEP: no memory, or too many. */
-static size_t add_step(struct walk *walk, unsigned piece, uint64_t address, size_t previous)
+static size_t add_step(struct walk *walk, unsigned piece, uint64_t address, size_t previous,
+		       int32_t depth)
 {
 	struct walk_step *steps =
 		with_room(walk->steps, walk->nsteps, &walk->steps_size, sizeof(*steps));
@@ -53,7 +55,7 @@ static size_t add_step(struct walk *walk, unsigned piece, uint64_t address, size
 		walk->refused = "it is too large";
 		return WALK_NO_STEP;
 	}
-	steps[walk->nsteps] = (struct walk_step){address, previous, piece};
+	steps[walk->nsteps] = (struct walk_step){address, previous, piece, depth};
 	return walk->nsteps++;
 }
 
@@ -82,14 +84,15 @@ static void come_to(struct walk *walk, struct walk_piece *piece, uint64_t addres
 		return;
 	}
 	walk->todo = todo;
-	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous);
+	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous,
+			       previous == WALK_NO_STEP ? 0 : walk->steps[previous].depth);
 	if (step != WALK_NO_STEP)
 		todo[walk->ntodo++] = step;
 }
 
 static struct walk_piece *add_piece(struct walk *walk, uint64_t address, unsigned depth)
 {
-	struct walk_piece piece = {.depth = depth};
+	struct walk_piece piece = {.depth = depth, .sweep_depth = REGS_DEPTH_UNKNOWN};
 	size_t len = 0;
 
 	if (walk->npieces == WALK_PIECES || depth > WALK_DEPTH ||
@@ -185,7 +188,11 @@ static void jump(struct walk *walk, size_t step, uint64_t target)
 static void want_sweep(struct walk *walk, size_t step, bool must)
 {
 	struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+	int32_t depth = walk->steps[step].depth;
 
+	/* Jumps between parts of a function find the stack the same. */
+	if (must && piece->sweep_depth == REGS_DEPTH_UNKNOWN)
+		piece->sweep_depth = depth;
 	piece->sweep = true;
 	piece->must_sweep |= must;
 }
@@ -230,6 +237,10 @@ static void indirect_jump(struct walk *walk, size_t step)
 		       : target >= piece->begin && target < piece->end ? TABLE_UNKNOWN
 								       : TABLE_NONE;
 	}
+	/* The way out begins where the way in ended. */
+	int32_t depth = walk->steps[step].depth;
+	if (depth != 0 && depth != REGS_DEPTH_UNKNOWN)
+		kind = TABLE_UNKNOWN;
 	want_sweep(walk, step, kind != TABLE_NONE);
 	if (kind == TABLE_NONE || kind == TABLE_MAYBE)
 		add_exit(walk, walk->steps[step].address, true);
@@ -321,7 +332,8 @@ static void take(struct walk *walk, size_t step, bool idle)
 		}
 		if (is_marked(piece, at, FIRST))
 			return;
-		step = add_step(walk, number, at, step);
+		step = add_step(walk, number, at, step,
+				regs_depth_behind(&p, walk->steps[step].depth));
 		if (step == WALK_NO_STEP)
 			return;
 	}
@@ -378,7 +390,7 @@ static void sweep(struct walk *walk, struct walk_piece *piece)
 			return;
 		if (is_marked(piece, at, FIRST))
 			continue;
-		size_t step = add_step(walk, number, at, WALK_NO_STEP);
+		size_t step = add_step(walk, number, at, WALK_NO_STEP, piece->sweep_depth);
 		if (step != WALK_NO_STEP)
 			take(walk, step, true);
 		take_all(walk);

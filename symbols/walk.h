@@ -27,6 +27,7 @@ struct walk_piece {
 	bool sweep;           /* a jump may lead to anywhere in it */
 	bool must_sweep;
 	bool swept;
+	int32_t sweep_depth; /* of the stack, at that jump */
 };
 
 /* An instruction that was reached, and the one from which: the steps back lead to the entry on a way that
@@ -35,6 +36,7 @@ struct walk_step {
 	uint64_t address;
 	size_t previous; /* WALK_NO_STEP: none */
 	unsigned piece;
+	int32_t depth; /* of the stack before it, below the entry's; REGS_DEPTH_UNKNOWN */
 };
 
 struct walk_exit {

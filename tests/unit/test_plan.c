@@ -84,6 +84,14 @@ __asm__(".text\n.p2align 4\n"
 	/* A table of functions: the jump leaves. */
 	BEGIN(t_functions) ENTRY(t_functions) "lea t_pointers(%rip),%rax\n cmp $1,%edi\n ja 1f\n mov %edi,%edi\n"
 		TAIL(t_functions) "jmp *(%rax,%rdi,8)\n 1:" RET(t_functions) "ret\n" END(t_functions)
+	/* Jumps of which nothing is known but that the stack is not the entry's: they stay inside. */
+	BEGIN(t_goto) ENTRY(t_goto) "push %rbx\n sub $16,%rsp\n mov (%rdi),%rax\n jmp *%rax\n add $16,%rsp\n pop %rbx\n"
+		RET(t_goto) "ret\n mov 8(%rdi),%rax\n jmp *%rax\n" END(t_goto)
+	BEGIN(t_frame) ENTRY(t_frame) "push %rbp\n mov %rsp,%rbp\n and $-64,%rsp\n test %edi,%edi\n je 1f\n"
+		"mov 8(%rdi),%rax\n leave\n" TAIL(t_frame) "jmp *%rax\n 1: leave\n" RET(t_frame) "ret\n" END(t_frame)
+	/* What everyone calls is not followed. */
+	BEGIN(t_frees) ENTRY(t_frees) "mov (%rdi),%rdi\n" TAIL(t_frees) "jmp cfree\n" END(t_frees)
+	".type cfree,@function\n cfree: .cfi_startproc\n ret\n" END(cfree)
 	/* Refused. */
 	BEGIN(r_loop) "1: loop 1b\n ret\n" END(r_loop)
 	BEGIN(r_bad) ".byte 6,6,6,6\n" END(r_bad)
@@ -225,6 +233,8 @@ static void test_places(void **state)
 		"t_recurses_too", "t_switch",
 		"t_byte",         "t_mask",
 		"t_far",          "t_functions",
+		"t_goto",         "t_frame",
+		"t_frees",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
