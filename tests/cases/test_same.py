@@ -40,7 +40,8 @@ GIT = ("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=pack.threads GIT_CONFIG_VALUE
        "export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a "
        "GIT_COMMITTER_EMAIL=a@b GIT_AUTHOR_DATE='1700000000 +0000' "
        "GIT_COMMITTER_DATE='1700000000 +0000'; git init -q -b main r && cd r && seq 1 500 > f && "
-       "mkdir d && echo x > d/g && touch -d @1600000000 f d/g && git add . && git commit -q -m one && seq 1 600 > f && touch -d @1600000100 f && "
+       "mkdir d && echo x > d/g && touch -d @1600000000 f d/g && git add . && git commit -q -m one && "
+       "seq 1 600 > f && touch -d @1600000100 f && "
        "git commit -q -a -m two && git log --oneline --stat && git repack -q -a -d && git fsck && git status")
 TAR = "mkdir -p t/u; for i in 1 2 3 4 5 6 7 8; do seq 1 ${i}00 > t/u/$i; done; ln -s u t/l; touch -d @1 t; " \
       "tar --sort=name --mtime=@1 -czf t.tgz t && mkdir x && tar -xzf t.tgz -C x && tar -tvzf t.tgz | wc -l && " \
@@ -88,7 +89,8 @@ def test_same_outside(both, name):
 
 
 # gcc and git make names up, from the process id or at random.
-RANDOM = re.compile(r"/tmp/cc\w{6}|/tmp_(obj|pack|idx|rev|mtimes)_\w{6}|/\.tmp-\d+-pack-\w+|/\.git/t\w{6}$|/info/(refs|packs)_\w{6}$")
+RANDOM = re.compile(r"/tmp/cc\w{6}|/tmp_(obj|pack|idx|rev|mtimes)_\w{6}|/\.tmp-\d+-pack-\w+|"
+		    r"/\.git/t\w{6}$|/info/(refs|packs)_\w{6}$")
 
 
 def no_random(path):
