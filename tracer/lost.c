@@ -6,7 +6,7 @@ static const char *const lost_names[LOST_COUNT] = {
 	[LOST_UNREADABLE] = "unreadable", [LOST_UNTRACED] = "untraced",
 	[LOST_COMPAT] = "compat",         [LOST_IO_URING] = "io_uring",
 	[LOST_AMBIGUOUS] = "ambiguous",   [LOST_DROPPED] = "dropped",
-	[LOST_SETUID] = "setuid",
+	[LOST_SETUID] = "setuid",         [LOST_OWN_FILTER] = "own_filter",
 };
 
 static const char *const skipped_names[SKIPPED_COUNT] = {
