@@ -64,9 +64,5 @@ def both(request, base):
 	runner.close()
 
 
-def has_option(name):
-	return name in EXTRA
-
-
 def pytest_report_header():
 	return f"dftrace-run: {TRACER} {' '.join(EXTRA)} patience {PATIENCE:g}"

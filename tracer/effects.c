@@ -15,6 +15,8 @@
 
 #include <linux/close_range.h>
 #include <linux/io_uring.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -142,6 +144,18 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	}
 }
 
+/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself,
+ * may never come to our filter. */
+static bool is_own_filter(const struct call *call)
+{
+	if (call->row->nr == __NR_seccomp)
+		return call->args[0] == SECCOMP_SET_MODE_STRICT ||
+		       call->args[0] == SECCOMP_SET_MODE_FILTER;
+	return (int)call->args[0] == PR_SET_SECCOMP ||
+	       ((int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH &&
+		call->args[1] != PR_SYS_DISPATCH_OFF);
+}
+
 bool effects_need_exit(const struct frame *frame)
 {
 	const struct call *call = &frame->call;
@@ -163,6 +177,8 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_URING_SETUP:
 	case EFFECT_URING_ENTER:
 		return true;
+	case EFFECT_OWN_FILTER:
+		return is_own_filter(call);
 	case EFFECT_FCNTL:
 		cmd = (int)call->args[1];
 		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC || cmd == F_SETFD;
@@ -404,6 +420,9 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		break;
 	case EFFECT_AIO_SUBMIT:
 		aio_submitted(tracer, task, frame);
+		break;
+	case EFFECT_OWN_FILTER:
+		task->process->lost[LOST_OWN_FILTER]++;
 		break;
 	case EFFECT_URING_SETUP:
 		end_uring_setup(task, call);

@@ -12,6 +12,7 @@ static const char *const lost_names[LOST_COUNT] = {
 	[LOST_SETUID] = "setuid",
 	[LOST_UNVERIFIED] = "unverified",
 	[LOST_UNHOOKED_STDIO] = "unhooked:stdio",
+	[LOST_OWN_FILTER] = "own_filter",
 };
 
 static const char *const skipped_names[SKIPPED_COUNT] = {

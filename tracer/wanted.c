@@ -1,9 +1,11 @@
 #include "tracer/wanted.h"
 
+#include "tracer/arch/arch.h"
 #include "tracer/syscalls.h"
 
 #include <signal.h>
 
+#include <linux/prctl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -11,6 +13,11 @@
 static struct filter_rule ioctl_rule(const struct syscall_row *row, uint32_t request)
 {
 	return (struct filter_rule){row->nr, 1, {{1, UINT32_MAX, request}}};
+}
+
+static struct filter_rule prctl_rule(const struct syscall_row *row, uint32_t option)
+{
+	return (struct filter_rule){row->nr, 1, {{0, UINT32_MAX, option}}};
 }
 
 size_t wanted_rules(const struct selection *selection, struct filter_rule *rules)
@@ -57,6 +64,14 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 		case EFFECT_SIGACTION:
 			if (selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 1, {is_trap}};
+			break;
+		case EFFECT_OWN_FILTER:
+			if (row->nr == __NR_prctl) {
+				rules[n++] = prctl_rule(row, PR_SET_SECCOMP);
+				rules[n++] = prctl_rule(row, PR_SET_SYSCALL_USER_DISPATCH);
+			} else {
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			}
 			break;
 		default:
 			if (selected || syscall_row_is_state(row))

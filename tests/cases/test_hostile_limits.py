@@ -71,11 +71,11 @@ def test_inherited_limits(both, times, name):
 
 
 TOO_LOW = {
-	"no-files": (resource.RLIMIT_NOFILE, (3, 3)),
+	"no-files": (resource.RLIMIT_NOFILE, (4, 4)),
 	"few-files": (resource.RLIMIT_NOFILE, (6, 6)),
 	"few-files-soft": (resource.RLIMIT_NOFILE, (6, 4096)),
-	"no-memory": (resource.RLIMIT_AS, (8 << 20, 8 << 20)),
-	"no-data": (resource.RLIMIT_DATA, (100 << 10, 100 << 10)),
+	"no-memory": (resource.RLIMIT_AS, (12 << 20, 12 << 20)),
+	"no-data": (resource.RLIMIT_DATA, (400 << 10, 400 << 10)),
 }
 
 
@@ -145,6 +145,8 @@ def test_no_processes(runner, times, form):
 		return  # they want processes, too
 	refused = start([*traced, "true"], preexec_fn=tight)
 	lines = refused.stderr.decode().splitlines()
+	if refused.status == 126:
+		return  # not even setpriv could exec: the user has other processes
 	assert refused.status in (0, 125) and len(lines) == 1, (refused.status, lines)
 
 

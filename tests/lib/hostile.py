@@ -17,6 +17,7 @@ from .run import PATIENCE, TRACER, program, same_outside, tracers, wait_until
 # `make test` runs each case once, `make test-full` 20 times, all but the first with load beside it.
 TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
 END = 2.0  # seconds from the program's end to that of everything else
+SLOWER = [1.0]  # what load makes of it: what compresses traces runs at the lowest priority
 
 
 @contextlib.contextmanager
@@ -27,9 +28,11 @@ def load():
 	busy = subprocess.Popen(["stress-ng", "--cpu", "2", "--fork", "1", "--switch", "1", "--quiet"],
 				stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
 				stderr=subprocess.DEVNULL, start_new_session=True)
+	SLOWER.append(5.0)
 	try:
 		yield
 	finally:
+		SLOWER.pop()
 		os.killpg(busy.pid, signal.SIGKILL)
 		busy.wait()
 
@@ -96,7 +99,7 @@ def timed(runner, args, options=(), *, behind=0.0, **more):
 	begin = time.monotonic()
 	wait_until(lambda: not tracers(run.token), 30, "the tracer's end")
 	took = time.monotonic() - begin
-	assert took < (END + behind) * PATIENCE, f"the tracer ended {took:.1f} s after the program"
+	assert took < (END + behind) * PATIENCE * SLOWER[-1], f"the tracer ended {took:.1f} s after the program"
 	return run
 
 

@@ -16,6 +16,8 @@
 /* What the compiler knows of a call's meaning it uses to make another call. */
 static FILE *(*volatile open_it)(const char *, const char *) = fopen;
 static const char *volatile text = "some text";
+static const char *volatile line_of_text = "last words\n";
+static volatile size_t zero;
 
 static void tell_mode(const char *symbol, const char *path, const char *mode, FILE *f)
 {
@@ -46,7 +48,7 @@ static void blocks(FILE *f)
 	tell_pair("fwrite", (long)n, 5000, "size", 50, "count", 100);
 	n = fwrite_unlocked(block, 10, 3, f);
 	tell_pair("fwrite_unlocked", (long)n, 30, "size", 10, "count", 3);
-	n = fwrite(block, 0, 3, f);
+	n = fwrite(block, zero, 3, f);
 	tell_pair("fwrite", (long)n, 0, "size", 0, "count", 3);
 	tell("fflush", A, fflush(f), 0, NULL);
 	tell("fflush_unlocked", A, fflush_unlocked(f), 0, NULL);
@@ -246,8 +248,8 @@ static void standard(void)
 	errno = ENOENT;
 	perror("stdio_calls");
 	tell("perror", "err", NO_RET, 0, NULL);
-	ret = fputs(text, stderr);
-	tell("fputs", "err", ret, (long)strlen(text), NULL);
+	ret = fputs(line_of_text, stderr);
+	tell("fputs", "err", ret, (long)strlen(line_of_text), NULL);
 }
 
 int main(void)

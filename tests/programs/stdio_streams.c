@@ -60,8 +60,9 @@ static void case_again(void)
 	tell("freopen", "none/none", -1, 0, "mode=r");
 	/* Relative to where the program is then. */
 	MUST(mkdir("d", 0755) == 0 && chdir("d") == 0);
-	f = begin("e", "w");
-	MUST(chdir("..") == 0);
+	f = open_it("e", "w");
+	MUST(f && chdir("..") == 0);
+	tell("fopen", "d/e", NO_RET, 0, "mode=w");
 	put(f, "d/e");
 	end(f, "d/e");
 }

@@ -281,10 +281,11 @@ static void report_hot(const struct hook_object *object, uint64_t run, struct bu
 				 (unsigned long long)f->dropped);
 		if (2 * f->cost > run / 10)
 			buf_addf(out,
-				 "; hot: %s, %llu calls, %llu %% of the run (%s leaves it out)",
+				 "; hot: %s, %llu calls, %llu %% of the run (%s%s%s leaves it out)",
 				 f->name, (unsigned long long)f->calls,
 				 (unsigned long long)(2 * f->cost * 100 / run),
-				 f->row ? "-e '!NAME'" : "a narrower -x");
+				 f->row ? "-e '!" : "a narrower -x", f->row ? f->name : "",
+				 f->row ? "'" : "");
 	}
 }
 

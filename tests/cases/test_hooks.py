@@ -1,0 +1,428 @@
+"""Functions hooked by name (-x): each call is seen to begin and to end, and the program sees nothing."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lib.hooked import (Func, consistent, functions, hooked, libc, matrix, same_functions, seen, signed, some)
+from lib.run import PROGRAMS, exit_line_agrees, program, same_outside
+
+EVERY = ["-x", "hooked_*"]
+FORMS = ("gcc.pie.O2", "gcc.static.O2", "gcc.no-pie.O0", "musl.static.O2")
+TWO = ("gcc.pie.O2", "gcc.static.O2")
+
+
+def prototype(name):
+	form, = some(name)
+	return form.values[0]
+
+
+def traced(runner, form, name, case, options=(), **more):
+	run = runner.traced([form.build(name), *case.split()], [*EVERY, *options], **more)
+	assert b": CHECK" not in run.stderr and run.status != 99, run.stderr
+	return run
+
+
+# --- how calls end -----------------------------------------------------------
+
+ENDS = ("recursion", "tail", "longjmp", "callback", "switch", "siglongjmp", "return", "arguments", "exit",
+	"pthread_exit", "thread_dies", "killed", "coroutines")
+
+
+@pytest.mark.parametrize("form", matrix(stripped=False))
+@pytest.mark.parametrize("case", ENDS)
+def test_ends(runner, form, case):
+	if form.musl and case == "coroutines":
+		pytest.skip("musl has no contexts")
+	native = runner.native([form.build("hooks_ends"), case])
+	run = traced(runner, form, "hooks_ends", case)
+	same_outside(native, run)
+	same_functions(run)
+	consistent(run)
+	assert not run.trace.lost(), run.stderr
+
+
+def func_events(run):
+	return sorted((event for event in run.events if event.cat == "FUNC"), key=lambda event: event.id)
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_recursion_nests(runner, form):
+	run = traced(runner, form, "hooks_ends", "recursion")
+	events = func_events(run)
+	assert collections.Counter(event.args["level"] for event in events) == {n: 20 for n in range(1, 51)}
+	for event in events:
+		depth = signed(event.args["a0"])
+		assert event.args["level"] == 51 - depth
+		assert event.ret == depth * (depth + 1) // 2
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_arguments(runner, form):
+	run = traced(runner, form, "hooks_ends", "arguments")
+	one, two = func_events(run)
+	assert [signed(one.args[f"a{n}"]) for n in range(6)] == [1, -2, 3, 1 << 40, 5, -6]
+	assert [signed(two.args[f"a{n}"]) for n in range(6)] == \
+		[-1, 0, (1 << 63) - 1, -(1 << 63), 0xffffffff, 11]
+	assert list(one.args)[-7:] == ["a0", "a1", "a2", "a3", "a4", "a5", "ret"]
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_what_is_inside(runner, form):
+	"""System calls keep their category inside FUNC, those of streams are inside the streams."""
+	run = traced(runner, form, "hooks_ends", "inside")
+	same_functions(run)
+	outer, = func_events(run)
+	write, = run.of("write", run.path("other"))
+	assert (write.cat, write.args["p_idx"], write.args["level"]) == ("POSIX", outer.id, 2)
+	calls = [event for event in run.events if event.cat == "STDIO" and event.path == run.path("stream")]
+	assert [(event.name, event.args["p_idx"], event.args["level"]) for event in
+		sorted(calls, key=lambda event: event.id)] == \
+		[(name, outer.id, 2) for name in ("fopen", "fputs", "fclose")]
+	for event in run.events:
+		if event.cat == "SYSCALL" and event.path == run.path("stream"):
+			assert event.args["level"] == 3 and event.args["p_idx"] in {call.id for call in calls}
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_signals(runner, form):
+	"""Handlers on a stack of their own make the same calls as what they interrupt."""
+	run = traced(runner, form, "hooks_ends", "signals")
+	same_functions(run)
+	handled = int(re.search(rb"^handlers\t(\d+)$", run.stdout, re.MULTILINE)[1])
+	assert handled > 0
+	assert len([event for event in run.events if event.cat == "STDIO"
+		    and event.name in ("fputc", "putc")]) == handled
+	assert os.path.getsize(run.path("handlers")) == handled
+	assert not run.trace.lost()
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_fork(runner, form):
+	"""A child has its parent's hooks; what it calls is its own."""
+	run = traced(runner, form, "hooks_ends", "fork")
+	pid = next(trace.pid for trace in run.traces if trace.start.args["ppid"] not in
+		   {trace.pid for trace in run.traces})
+	assert hooked(run, pid) == functions(run.stdout.decode())
+	children = {event.args["child"] for event in run.of("fork")}
+	assert len(children) == 5
+	for child in children:
+		assert hooked(run, child)["hooked_fact"] == Func(5, 0, 13), child
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_vfork(runner, form):
+	"""The child works in its parent's memory."""
+	run = traced(runner, form, "hooks_ends", "vfork")
+	same_functions(run)
+	pid = max(run.traces, key=lambda trace: len(trace.events)).pid
+	assert hooked(run, pid)["hooked_second"].done == 5
+	assert len({event.pid for event in run.events if event.name == "hooked_second"}) == 6
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_exec(runner, form):
+	"""The call that an exec ends is cut, and the next image has its own hooks."""
+	run = traced(runner, form, "hooks_ends", "exec")
+	assert run.status == 0
+	assert hooked(run) == functions(run.stdout.decode())
+	assert len(run.of("exec")) == 1
+
+
+# --- registers, flags, stack --------------------------------------------------
+
+@pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O0", "gcc.static-pie.O2", "clang.no-pie.O2"))
+@pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-syscall-info"]], ids=" ".join)
+def test_shapes(both, form, options):
+	"""Every way to begin and to end; all registers, flags and the stack as without hooks."""
+	args = [form.build("hooks_shapes"), "40"]
+	native = both.native(args)
+	run = both.traced(args, ["-x", "shape_*", *options])
+	same_outside(native, run)
+	expected, found = functions(native.stdout.decode()), hooked(run)
+	entries = {line.split("\t")[1]: int(line.split()[-1]) for line in native.stdout.decode().splitlines()
+		   if line.startswith("state")}
+	for name, func in expected.items():
+		if name in ("shape_loop", "shape_back"):
+			# Each turn begins again where the call does.
+			assert name not in found or func.done <= sum(found[name][:2]) <= entries[name], name
+		elif name in found:
+			assert found[name] == func, name
+	missing = set(expected) - set(found) - {"shape_loop", "shape_back"}
+	assert len(missing) <= 3, missing
+	if missing:
+		assert run.trace.lost() or b"refused" in run.stderr, (missing, run.stderr)
+
+
+# --- traps -------------------------------------------------------------------
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("how", ["default", "ignored", "blocked", "handled", "pending"])
+def test_trap_state(both, form, how):
+	"""SIGTRAP's disposition, mask and pending state as without hooks, before and after hooked calls."""
+	args = [form.build("hooks_trap"), "state", how]
+	native, run = both.native(args), both.traced(args, EVERY)
+	same_outside(native, run)
+	assert hooked(run)["hooked_plain"].done == 20
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+def test_own_traps(both, form):
+	args = [form.build("hooks_trap"), "own"]
+	native, run = both.native(args), both.traced(args, EVERY)
+	same_outside(native, run)
+	assert hooked(run)["hooked_plain"].done >= 60
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("how", ["int3", "raise", "kill", "ignored", "child"])
+def test_dies_of_a_trap(both, form, how):
+	args = [form.build("hooks_trap"), "dies", how]
+	native, run = both.native(args), both.traced(args, EVERY)
+	same_outside(native, run)
+
+
+# --- load --------------------------------------------------------------------
+
+def loaded(runner, args, **more):
+	run = runner.traced([program("hooks_load"), *map(str, args)], EVERY, timeout=400, **more)
+	assert run.status == 0, run.stderr
+	same_functions(run)
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+	exit_line_agrees(run)
+	return run
+
+
+LIBRARIES = [os.path.join(PROGRAMS, name) for name in ("hooks_lib.so", "hooks_other.so")]
+LONG = pytest.mark.full
+
+
+@pytest.mark.parametrize("threads, time", [(8, 500), (64, 2000), pytest.param(64, 10000, marks=LONG)])
+def test_threads(runner, threads, time):
+	run = loaded(runner, ["plain", threads, time])
+	assert len({event.tid for event in run.events if event.cat == "FUNC"}) > threads // 2
+
+
+@pytest.mark.parametrize("threads, time", [(4, 500), (16, 1500), pytest.param(64, 10000, marks=LONG)])
+def test_forks_under_load(runner, threads, time):
+	run = loaded(runner, ["fork", threads, time])
+	assert len(run.traces) > 10
+
+
+@pytest.mark.parametrize("threads, time", [(1, 500), (8, 1500), pytest.param(64, 10000, marks=LONG)])
+def test_libraries_under_load(runner, threads, time):
+	"""Two libraries in turn, at the same address."""
+	run = loaded(runner, ["dlopen", threads, time, *LIBRARIES])
+	size = os.path.getsize(run.path("library.txt"))
+	puts = [event for event in run.events if event.cat == "STDIO" and event.path == run.path("library.txt")
+		and event.name == "fputs"]
+	assert len(puts) == size // 13
+
+
+@pytest.mark.parametrize("threads, time", [(8, 500), pytest.param(64, 10000, marks=LONG)])
+def test_signals_under_load(runner, threads, time):
+	loaded(runner, ["signals", threads, time])
+
+
+# --- patterns ----------------------------------------------------------------
+
+def names(run):
+	return {event.name for event in run.events if event.cat == "FUNC"}
+
+
+@pytest.mark.parametrize("options, expected", [
+	(["-x", "hooked_first"], {"hooked_first"}),
+	(["-x", "hooked_[fs]*"], {"hooked_first", "hooked_second"}),
+	(["-x", "/^hooked_(first|plain)$/"], {"hooked_first", "hooked_plain"}),
+	(["-x", "/ed_s/"], {"hooked_second"}),
+	(["-x", "hooked_first", "-x", "hooked_second"], {"hooked_first", "hooked_second"}),
+	(["-x", "hooked_first", "-x", "hooked_f*"], {"hooked_first"}),
+	(["-x", "hooked_plain@hooks_ends*"], {"hooked_plain"}),
+	(["-x", "hooked_plain@libc*", "-x", "hooked_first"], {"hooked_first"}),
+	(["--hook", "hooked_through"], {"hooked_through"})], ids=lambda value: " ".join(value))
+def test_patterns(runner, options, expected):
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_ends"), "tail"], options)
+	assert run.status == 0, run.stderr
+	assert names(run) == expected
+	told = functions(run.stdout.decode())
+	same_functions(run, {name: told[name] for name in expected})
+
+
+def test_hook_file(runner):
+	path = os.path.join(runner.fresh("file"), "hooks")
+	with open(path, "w", encoding="ascii") as file:
+		file.write("# those of the tail\n\nhooked_first\n  \n/^hooked_sec/\nhooked_plain@*ends*\n")
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_ends"), "tail"], ["--hook-file", path])
+	assert names(run) == {"hooked_first", "hooked_second", "hooked_plain"}
+
+
+def test_pattern_that_matches_nothing(runner):
+	args = [prototype("gcc.pie.O2").build("hooks_ends"), "tail"]
+	run = runner.traced(args, ["-x", "no_such_*", "-x", "hooked_first"])
+	assert run.status == 0 and names(run) == {"hooked_first"}
+	assert b"no_such_*" in run.stderr and b"hooked_first" not in run.stderr, run.stderr
+	run = runner.traced(args, ["-x", "hooked_first"])
+	assert not run.notes, run.notes
+
+
+@pytest.mark.parametrize("pattern", ["/(/", "/unclosed", "", "@libc*"])
+def test_bad_patterns(runner, pattern):
+	run = runner.traced(["true"], ["-x", pattern])
+	assert run.status == 125 and b"-x" in run.stderr or b"--hook" in run.stderr, run.stderr
+
+
+def test_bad_hook_files(runner):
+	run = runner.traced(["true"], ["--hook-file", "/none/such"])
+	assert run.status == 125 and b"/none/such" in run.stderr
+
+
+def test_max_hooks(runner):
+	"""What is beyond is refused, and counted."""
+	args = [prototype("gcc.pie.O2").build("hooks_ends"), "tail"]
+	run = runner.traced(args, [*EVERY, "--max-hooks", "2"])
+	assert run.status == 0
+	assert len(names(run)) <= 2
+	assert b"--max-hooks" in run.stderr and re.search(rb"\b1[0-9]\b", run.stderr), run.stderr
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+def test_everything_of_a_program(runner, form):
+	"""All functions of all files at once."""
+	args = [form.build("hooks_ends"), "tail"]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "*"], timeout=300)
+	assert run.status == 0, run.stderr
+	assert run.stdout == native.stdout
+	told = functions(native.stdout.decode())
+	found = hooked(run)
+	assert found["hooked_first"] == told["hooked_first"] and found["hooked_plain"] == told["hooked_plain"]
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+def test_limit(runner, form):
+	run = traced(runner, form, "hooks_ends", "recursion", ["--hook-limit", "100"])
+	assert run.status == 0
+	assert b"hooked_fact" in run.stderr, run.stderr
+	assert len(func_events(run)) < 1000
+
+
+@pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O2"))
+def test_without_stdio(runner, form):
+	run = traced(runner, form, "hooks_ends", "inside", ["--no-stdio"])
+	same_functions(run)
+	assert {event.cat for event in run.events} == {"FUNC", "POSIX"}
+
+
+def test_library_by_name(runner):
+	"""A function of the C library, in this file only."""
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_ends"), "inside"],
+			    ["-x", f"fputs@{os.path.basename(libc())}", "--no-stdio"])
+	assert names(run) <= {"fputs", "_IO_fputs"} and names(run), run.stderr
+
+
+# --- other languages ---------------------------------------------------------
+
+@pytest.mark.parametrize("form", matrix(compilers=("gcc", "clang"), stripped=False))
+def test_exceptions(runner, form):
+	"""They leave hooked functions, pass through them and are caught in them."""
+	args = [form.build("hooks_cxx"), "throw"]
+	native = runner.native(args)
+	assert native.status == 0
+	run = runner.traced(args, ["-x", "solver::*"])
+	assert run.status == 0 and run.stdout == native.stdout, run.stderr
+	found = {plain(name): func for name, func in hooked(run).items()}
+	for name, func in functions(native.stdout.decode()).items():
+		assert found[name] == func, name
+	consistent(run)
+
+
+def plain(name):
+	"""A C++ name as in the source."""
+	if not name.startswith("_Z"):
+		return name
+	return subprocess.run(["c++filt", name], check=True, capture_output=True).stdout.decode().strip()
+
+
+@pytest.mark.parametrize("pattern, expected", [
+	("solver::step(long)", {"solver::step(long)"}), ("solver::step*", {"solver::step(long)"}),
+	("*advance(char*", {"solver::grid::advance(char const*)"}),
+	("_ZN6solver4stepEl", {"solver::step(long)"}), ("_ZN6solver4grid7advance*", {
+		"solver::grid::advance(char const*)", "solver::grid::advance(long, solver::guard)"}),
+	("/solver::(step|grid)/", {"solver::step(long)", "solver::grid::advance(char const*)",
+				   "solver::grid::advance(long, solver::guard)"})])
+def test_names_of_cxx(runner, pattern, expected):
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_cxx"), "throw"], ["-x", pattern])
+	assert run.status == 0, run.stderr
+	assert {plain(name) for name in names(run)} == expected
+
+
+@pytest.mark.parametrize("form", some("gcc.pie.O1", "gcc.static.O1", "gcc.static-pie.O2"))
+@pytest.mark.parametrize("pattern, name, count", [("solver_", "solver_", 50),
+						  ("__grid_MOD_*", "__grid_MOD_advance", 50)])
+def test_names_of_fortran(runner, form, pattern, name, count):
+	args = [form.build("hooks_fortran")]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", pattern])
+	same_outside(native, run)
+	assert names(run) == {name}
+	assert hooked(run)[name].done == count
+
+
+def test_stripped_programs_are_said(runner):
+	"""No name is left: no hook, and a sentence."""
+	out = os.path.join(runner.fresh("strip"), "ends")
+	subprocess.run(["strip", "-o", out, prototype("gcc.static.O2").build("hooks_ends")], check=True)
+	run = runner.traced([out, "tail"], EVERY)
+	assert run.status == 0 and not func_events(run)
+	assert b"no symbols" in run.stderr and b"hooked_*" in run.stderr, run.stderr
+
+
+def test_separate_debug_files(runner):
+	"""Names come from where they were put."""
+	top = runner.fresh("debug")
+	out, names_file = os.path.join(top, "ends"), os.path.join(top, "ends.debug")
+	source = prototype("gcc.static.O2").build("hooks_ends")
+	if not shutil.which("objcopy"):
+		pytest.skip("no objcopy")
+	subprocess.run(["objcopy", "--only-keep-debug", source, names_file], check=True)
+	subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={names_file}", source, out], check=True)
+	run = runner.traced([out, "tail"], EVERY)
+	same_functions(run)
+	os.mkdir(os.path.join(top, "elsewhere"))
+	os.rename(names_file, os.path.join(top, "elsewhere", "ends.debug"))
+	run = runner.traced([out, "tail"], [*EVERY, "--symbols", os.path.join(top, "elsewhere")])
+	same_functions(run)
+
+
+# --- what others do ----------------------------------------------------------
+
+def test_code_of_children_is_their_own(runner):
+	"""exec of another program with the same patterns; its parent goes on."""
+	path = prototype("gcc.pie.O2").build("hooks_ends")
+	other = prototype("gcc.static.O2").build("hooks_ends")
+	run = runner.traced(["sh", "-c", f"{path} tail; {other} recursion; {path} callback"], EVERY)
+	assert run.status == 0, run.stderr
+	found = collections.Counter()
+	for line in run.stdout.decode().splitlines():
+		_, name, done, cut, _ = line.split("\t")
+		found[name] += int(done) + int(cut)
+	assert {name: sum(func[:2]) for name, func in hooked(run).items()} == found
+
+
+def test_core_pattern_is_not_ours(runner):
+	"""A program that dies of a signal within a hooked call dies of the same one."""
+	for case, status in (("killed", -9), ("exit", 5)):
+		run = traced(runner, prototype("gcc.pie.O2"), "hooks_ends", case)
+		assert run.status == status
+
+
+def test_streams_and_functions_together(runner):
+	form = prototype("gcc.pie.O2")
+	run = runner.traced([form.build("stdio_streams"), "again"], ["-x", "case_*", "-x", "begin", "-x", "put"])
+	assert run.status == 0, run.stderr
+	assert len(seen(run.events)) > 10
+	consistent(run)
