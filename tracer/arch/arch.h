@@ -43,6 +43,8 @@ struct arch_stop {
  * @return 0, or -1 with errno (ESRCH: the task has died). */
 int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop);
 
+struct insn;
+
 struct arch_regs {
 	struct user_regs_struct raw;
 };
@@ -92,12 +94,11 @@ struct arch_sigframe {
 #define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */
 void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame);
 
-/* Does in the registers (and, by the callbacks, on the stack) what the processor would have done at the instruction
- * that a breakpoint displaced; `address` is where it stands in the program.
+/* Does in the registers and, by the callbacks, on the stack what the processor would have done at
+ * the instruction that a breakpoint displaced; `address` is where it stands in the program.
  * @param read, write  copy program memory; 0, or -1.
- * @return 0, or -1 with errno: ENOTSUP for what is not emulated; EFAULT when the real instruction would fault, which
- * it then must do in the program. The registers are unchanged then. */
-struct insn;
+ * @return 0, or -1 with errno: ENOTSUP for what is not emulated; EFAULT when the real instruction
+ * would fault, which it then must do in the program. The registers are unchanged then. */
 int arch_emulate(struct arch_regs *regs, const struct insn *insn, uint64_t address,
 		 int (*read)(void *data, uint64_t address, void *to, size_t len),
 		 int (*write)(void *data, uint64_t address, const void *from, size_t len),
