@@ -132,7 +132,10 @@ HOOKED long hooked_jump(long n)
 		longjmp(back, 1);
 	if (n < 0)
 		return n;
-	return hooked_jump(n - 1) + 1;
+
+	long ret = hooked_jump(n - 1) + 1;
+	opaque(ret);
+	return ret;
 }
 
 /* Each jump leaves its calls behind, and those that come after must be exact. */
