@@ -152,6 +152,7 @@ struct task {
 	bool in_syscall;    /* without a filter: the next system call stop is an exit */
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
+	uint64_t stack_top; /* its stack pointer at its start; 0: unknown */
 	bool trap_blocked;  /* SIGTRAP is in its signal mask */
 	unsigned handlers;  /* signal handlers running inside hooked calls */
 	bool stepping;      /* one step, into the handler of the signal just delivered */

@@ -141,6 +141,7 @@ static int inherit(struct tracer *tracer, struct task *parent, struct task *chil
 	child->fs = flags & CLONE_FS ? fs_ref(parent->fs) : fs_copy(parent->fs);
 	child->before_exec = parent->before_exec;
 	child->trap_blocked = parent->trap_blocked;
+	child->stack_top = parent->stack_top;
 	if (flags & CLONE_THREAD)
 		child->process = process_ref(process);
 	if (fill_objects(tracer, child, forker) < 0)

@@ -18,6 +18,9 @@
 /* A stream that lies so close to the stack pointer is on the stack. */
 #define ON_STACK_REACH (1UL << 16)
 
+/* Where a stack may end that grows as long as it is used. */
+#define OWN_STACK (8UL << 20)
+
 /* Frames further apart than this lie on different stacks. */
 #define STACK_REACH (16UL << 20)
 
@@ -37,15 +40,28 @@ static bool is_flush(const struct frame *frame)
 	return is_stdio(frame) && frame->hook->row->fields[0].kind == HOOK_FLUSHES;
 }
 
-/* @return whether a frame is on the same stack and deeper than `sp`: then it has been left. */
-static bool is_left(const struct frame *frame, uint64_t sp)
+/* @return whether `sp` lies on the stack that the thread was started with. */
+static bool is_own_stack(const struct task *task, uint64_t sp)
 {
-	return frame->hook && frame->call.sp < sp && sp - frame->call.sp < STACK_REACH;
+	return sp <= task->stack_top && task->stack_top - sp < OWN_STACK;
 }
 
-/* @return whether a call at `sp` is made by the frame's: from below it on its stack, and not by a signal
- * handler that came in between. */
-static bool is_around(const struct frame *frame, const struct task *task, uint64_t sp)
+/* @return whether a frame that is deeper than `sp` has been left for good. On the thread's own stack it
+ * has; of other stacks, of coroutines, several may be in use, and only what has been overwritten is gone. */
+static bool is_left(struct tracer *tracer, struct task *task, const struct frame *frame,
+		    uint64_t sp)
+{
+	uint64_t there;
+
+	if (!frame->hook || frame->call.sp >= sp || sp - frame->call.sp >= STACK_REACH)
+		return false;
+	if (is_own_stack(task, sp) && is_own_stack(task, frame->call.sp))
+		return true;
+	return memory_read(tracer, task, frame->call.sp, &there, sizeof(there)) == sizeof(there) &&
+	       there != frame->return_address;
+}
+
+bool hook_is_around(const struct frame *frame, const struct task *task, uint64_t sp)
 {
 	return frame->hook && frame->handlers == task->handlers && frame->call.sp >= sp &&
 	       frame->call.sp - sp < STACK_REACH;
@@ -55,7 +71,7 @@ enum layer hooks_layer(const struct task *task, const struct frame *call)
 {
 	for (size_t i = 0; i < task->nframes; i++) {
 		const struct frame *frame = &task->frames[i];
-		if (!is_stdio(frame) || !is_around(frame, task, call->call.sp))
+		if (!is_stdio(frame) || !hook_is_around(frame, task, call->call.sp))
 			continue;
 		/* What exit flushes is the streams'; what else it does is not. */
 		if (is_flush(frame) ? call->file && call->file->streamed : frame->record)
@@ -82,7 +98,7 @@ static void end_at(struct tracer *tracer, struct task *task, size_t i, enum call
 void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now)
 {
 	for (size_t i = task->nframes; i-- > 0;) {
-		if (is_left(&task->frames[i], sp))
+		if (is_left(tracer, task, &task->frames[i], sp))
 			end_at(tracer, task, i, CALL_CUT, 0, now);
 	}
 }
@@ -221,13 +237,13 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 		const struct frame *frame = &task->frames[i];
 		bool next = frame->hook && frame->call.sp == sp &&
 			    (frame->hook == function || frame->return_address != return_address);
-		if (next || is_left(frame, sp))
+		if (next || is_left(tracer, task, frame, sp))
 			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
 	}
 	/* Streams use each other; the outermost call is the program's. */
 	for (size_t i = 0; function->row && i < task->nframes; i++) {
 		const struct frame *outer = &task->frames[i];
-		if (is_stdio(outer) && !is_flush(outer) && is_around(outer, task, sp))
+		if (is_stdio(outer) && !is_flush(outer) && hook_is_around(outer, task, sp))
 			return;
 	}
 	if (is_on_stack(function, regs))
@@ -270,7 +286,7 @@ bool hook_call_end(struct tracer *tracer, struct task *task, uint64_t sp, int64_
 		if (frame->call.sp == sp && frame->return_address == return_address) {
 			end_at(tracer, task, i, CALL_DONE, result, tracer->now);
 			ended = true;
-		} else if (is_left(frame, sp)) {
+		} else if (is_left(tracer, task, frame, sp)) {
 			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
 		}
 	}
@@ -410,5 +426,5 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	}
 	if (call->state == CALL_CUT)
 		decode_int(&event, "cut", 1);
-	decode_write(tracer, task, &event, true);
+	decode_write(tracer, task, &event, call->sp, true);
 }

@@ -57,6 +57,21 @@ static void read_trap(struct task *task)
 		memcpy(task->process->trap_action, &ignore, sizeof(ignore));
 }
 
+static void note_stack(struct task *task)
+{
+	struct arch_regs regs;
+
+	if (arch_regs_get(task->tid, &regs) == 0)
+		task->stack_top = arch_regs_sp(&regs);
+}
+
+static void thread_start(struct observer *observer, struct tracer *tracer, struct task *task)
+{
+	(void)observer;
+	(void)tracer;
+	note_stack(task);
+}
+
 static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	struct hooks *hooks = hooks_of(observer);
@@ -64,6 +79,7 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 	if (task->process->excluded)
 		return;
 	read_trap(task);
+	note_stack(task);
 	hook_points_place(hooks, tracer, task);
 	say_unhooked(hooks, tracer, task);
 }
@@ -254,6 +270,7 @@ struct hooks *hooks_new(const struct hook_options *options)
 	hooks->options = *options;
 	hooks->observer = (struct observer){
 		.exec_stop = exec_stop,
+		.thread_start = thread_start,
 		.mapped = mapped,
 		.before_signal = before_signal,
 	};

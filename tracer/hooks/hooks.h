@@ -61,6 +61,10 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame);
 /* @return LAYER_SYSCALL for a system call that a recorded stream's call makes, else LAYER_POSIX. */
 enum layer hooks_layer(const struct task *task, const struct frame *call);
 
+/* @return whether a call at `sp` is made by the frame's hooked function: from below it on its stack, and not
+ * by a signal handler that came in between. */
+bool hook_is_around(const struct frame *frame, const struct task *task, uint64_t sp);
+
 /* The address space's hooks, for a forked one. @return NULL when there are none or with errno ENOMEM. */
 struct hook_space *hook_space_copy(const struct hook_space *space);
 void hook_space_free(struct hook_space *space);
