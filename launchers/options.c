@@ -280,12 +280,17 @@ static int check_regex(const char *value, struct buf *error)
 	char why[128];
 	regex_t regex;
 
-	char *text = end > value ? strndup(value + 1, (size_t)(end - value) - 1) : NULL;
-	int failed = text ? regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) : 0;
+	if (end == value) {
+		buf_add_str(error, "-x ");
+		option_add_quoted(error, value);
+		buf_add_str(error, ": a regular expression ends with a slash, too");
+		return -1;
+	}
+	char *text = strndup(value + 1, (size_t)(end - value) - 1);
+	int failed = text ? regcomp(&regex, text, REG_EXTENDED | REG_NOSUB) : REG_ESPACE;
 	free(text);
 	if (!failed) {
-		if (text)
-			regfree(&regex);
+		regfree(&regex);
 		return 0;
 	}
 	regerror(failed, &regex, why, sizeof(why));

@@ -87,7 +87,8 @@ static void end_at(struct tracer *tracer, struct task *task, size_t i, enum call
 
 	frame->call.state = state;
 	frame->call.ret = result;
-	frame->call.end = now;
+	/* One that begins and ends in the same stop takes no time. */
+	frame->call.end = now > frame->call.start ? now : frame->call.start;
 	hooks_end(tracer, task, frame);
 	/* A handler that was left for good does not return. */
 	if (state == CALL_CUT && task->handlers > frame->handlers)

@@ -115,8 +115,10 @@ static void find_user(struct builder *b, const char *path)
 		if (pattern->module && fnmatch(pattern->module, path_basename(path), 0) != 0)
 			continue;
 		for (size_t i = 0; i < count; i++) {
-			if (map_get(&b->by_address, symbols[i].address) ||
-			    !symbol_matches(b->hooks, p, symbols[i].name))
+			if (!symbol_matches(b->hooks, p, symbols[i].name))
+				continue;
+			b->hooks->regexes[p].matched = true;
+			if (map_get(&b->by_address, symbols[i].address))
 				continue;
 			if (symbols[i].ifunc) {
 				census->found++;

@@ -145,28 +145,58 @@ static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct tas
 	}
 }
 
+static bool has_trap_handler(const struct process *process)
+{
+	uint64_t handler;
+
+	memcpy(&handler, process->trap_action, sizeof(handler));
+	return process->has_trap_action && handler != (uintptr_t)SIG_IGN;
+}
+
+/* @return whether the kernel has taken the program's handler away: it does so where SIGTRAP was blocked, as it
+ * is in that handler itself. */
+static bool has_lost_handler(const struct task *task)
+{
+	const char *const key = "SigCgt:";
+	uint64_t caught = ~0ULL;
+
+	if (!has_trap_handler(task->process))
+		return false;
+	proc_status(task->tid, 16, &key, &caught, 1);
+	return !((caught >> (SIGTRAP - 1)) & 1);
+}
+
 /* For a breakpoint the kernel unblocks SIGTRAP and makes its action the default, if it was blocked or
  * ignored: undone here. */
 static void restore_trap(struct tracer *tracer, struct task *task, struct hook_space *space)
 {
 	const struct process *process = task->process;
-	uint64_t handler = 0;
+	bool lost = has_lost_handler(task);
 	uint64_t mask;
 	int64_t result;
 
-	memcpy(&handler, process->trap_action, sizeof(handler));
-	bool ignored = process->has_trap_action && handler == (uintptr_t)SIG_IGN;
-	if (process->has_trap_action && (task->trap_blocked || ignored)) {
+	if (lost || (process->has_trap_action && !has_trap_handler(process))) {
 		uint64_t action = hook_points_data(tracer, task, space, process->trap_action,
 						   TRAP_ACTION_SIZE);
 		const uint64_t args[6] = {SIGTRAP, action, 0, 8};
 		if (action)
 			remote_syscall(tracer, task, __NR_rt_sigaction, args, &result);
 	}
-	if (task->trap_blocked && ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) == 0) {
+	if ((lost || task->trap_blocked) &&
+	    ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) == 0) {
 		mask |= 1ULL << (SIGTRAP - 1);
 		ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(mask), &mask);
 	}
+}
+
+/* A SIGTRAP that was blocked and pending comes in the breakpoint's stead, since the kernel keeps one of a kind:
+ * it goes back to where it was. Its sender can only be the process itself now. */
+static void send_again(struct tracer *tracer, struct task *task)
+{
+	const uint64_t args[6] = {(uint64_t)task->process->pid, (uint64_t)task->tid, SIGTRAP};
+	int64_t result;
+
+	remote_syscall(tracer, task, __NR_tgkill, args, &result);
 }
 
 static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
@@ -212,11 +242,14 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	struct arch_regs regs;
 	unsigned char byte;
 
-	if (info->si_signo != SIGTRAP || info->si_code != SI_KERNEL || !space ||
+	bool pending = info->si_code != SI_KERNEL && task->trap_blocked;
+	if (info->si_signo != SIGTRAP || (info->si_code != SI_KERNEL && !pending) || !space ||
 	    arch_regs_get(task->tid, &regs) < 0)
 		return false;
 	uint64_t address = arch_regs_ip(&regs) - ARCH_BREAKPOINT_LEN;
 	struct hook_point *point = map_get(&space->points, address);
+	if (!point && pending)
+		return false;
 	if (!point) {
 		/* One that was taken away between this thread's hit and now has left other bytes. */
 		if (memory_read(tracer, task, address, &byte, 1) != 1 || byte == ARCH_BREAKPOINT)
@@ -232,6 +265,8 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
 	restore_trap(tracer, task, space);
+	if (pending)
+		send_again(tracer, task);
 	struct hook_function *function = point_function(task, address);
 	if (function)
 		function->cost += clock_now(&tracer->clock) - tracer->now + STOP_COST;
@@ -314,8 +349,11 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 
 	if (found || hooks->options.npatterns)
 		buf_addf(out, "hooks %lu of %lu", hooks->stdio.hooked + hooks->user.hooked, found);
-	if (hooks->options.npatterns && !hooks->user.found)
-		buf_add_str(out, " (-x matched no function)");
+	for (size_t i = 0; i < hooks->options.npatterns; i++) {
+		if (!hooks->regexes[i].matched)
+			buf_addf(out, " (-x %s matched no function)",
+				 hooks->options.patterns[i].function);
+	}
 	if (hooks->beyond)
 		buf_addf(out, " (%lu more beyond --max-hooks left out)", hooks->beyond);
 	while (run && (slot = map_next(&hooks->hook_objects, &at)))

@@ -64,8 +64,9 @@ struct hook_space {
 	uint64_t lifted_until; /* when the first of them goes back, ns */
 };
 
-/* A pattern of -x that is a regular expression, compiled. */
+/* What is known of a pattern of -x: a regular expression is compiled. */
 struct hook_regex {
+	bool matched; /* some function */
 	bool used;
 	regex_t regex;
 };
