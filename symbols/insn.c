@@ -59,7 +59,8 @@ size_t insn_length(struct insn_decoder *decoder, const unsigned char *code, size
 	return decoder->length->size;
 }
 
-/* @return the register's number and the width of its name in bytes, INSN_NO_REG: none of 32 or 64 bits. */
+/* @return the register's number and the width of its name in bytes, INSN_NO_REG: none of 32 or 64
+ * bits. */
 static unsigned char reg_number(unsigned reg, unsigned char *width)
 {
 	static const uint16_t wide[] = {
@@ -118,8 +119,8 @@ static bool take_reg(const cs_x86_op *op, struct insn *insn, unsigned char *numb
 	return true;
 }
 
-/* The commonest first instructions, which take no second stop when they are emulated. @return its kind,
- * INSN_COPY for what is none of them. */
+/* The commonest first instructions, which take no second stop when they are emulated. @return its
+ * kind, INSN_COPY for what is none of them. */
 static enum insn_kind emulated_kind(const cs_insn *cs, struct insn *insn)
 {
 	const cs_x86 *x86 = &cs->detail->x86;
@@ -230,7 +231,8 @@ static int decode_flow(const struct parse *p, struct insn *insn)
 	}
 }
 
-/* What enters the kernel has its address looked at there, and what traps is expected where it stands. */
+/* What enters the kernel has its address looked at there, and what traps is expected where it
+ * stands. */
 static const char *must_stay(const cs_insn *cs)
 {
 	switch (cs->id) {
@@ -386,8 +388,6 @@ size_t insn_relocate(const struct insn *insn, uint64_t from, uint64_t to, unsign
 	case INSN_REFUSED:
 		return 0;
 	case INSN_RET:
-		put_copy(&out, insn, from, to);
-		break;
 	case INSN_JMP_INDIRECT:
 		put_copy(&out, insn, from, to);
 		break;

@@ -1,4 +1,5 @@
-/* Single instructions: what a breakpoint displaced is done in its place, by emulation or elsewhere. */
+/* Single instructions: what a breakpoint displaced is done in its place, by emulation or
+ * elsewhere. */
 #ifndef SYMBOLS_INSN_H
 #define SYMBOLS_INSN_H
 

@@ -20,7 +20,6 @@ struct cursor {
 
 static bool read_imm(struct cursor *c, size_t size, int64_t *value)
 {
-	int8_t i8;
 	int16_t i16;
 	int32_t i32;
 
@@ -28,8 +27,7 @@ static bool read_imm(struct cursor *c, size_t size, int64_t *value)
 		return false;
 	switch (size) {
 	case 1:
-		memcpy(&i8, c->at, size);
-		*value = i8;
+		*value = (*c->at ^ 0x80) - 0x80;
 		break;
 	case 2:
 		memcpy(&i16, c->at, size);
@@ -188,7 +186,8 @@ static int one_byte_form(unsigned char op)
 	case 0xf1:
 	case 0xf4:
 		return KNOWN;
-	case 0xe8: /* a prefix does not change what these take: they are in near jumps for padding only */
+	case 0xe8: /* a prefix does not change what these take: they are in near jumps for padding
+		      only */
 	case 0xe9:
 		return KNOWN | IMM32;
 	default:

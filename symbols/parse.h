@@ -1,6 +1,7 @@
-/* The form of an instruction: where it ends, where it leads, which registers it names. Finding the exits
- * of a function looks at all its instructions and needs no more than that; the full decoder, which
- * prints every instruction as text, takes ten times as long. Of rare forms only the full decoder knows the length. */
+/* The form of an instruction: where it ends, where it leads, which registers it names. Finding the
+ * exits of a function looks at all its instructions and needs no more than that; the full decoder,
+ * which prints every instruction as text, takes ten times as long. Of rare forms only the full
+ * decoder knows the length. */
 #ifndef SYMBOLS_PARSE_H
 #define SYMBOLS_PARSE_H
 

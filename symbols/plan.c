@@ -43,8 +43,9 @@ static struct plans *plans_of(struct object *object)
 	return plans;
 }
 
-/* @return whether the entry compares the stack pointer with a limit that Go (of several versions) or split stacks keep. Behind
- * that comes a call that moves the stack, and a jump back to the entry. */
+/* @return whether the entry compares the stack pointer with a limit that Go (of several versions)
+ * or split stacks keep. Behind that comes a call that moves the stack, and a jump back to the
+ * entry. */
 static bool grows_stack(const struct object *object, uint64_t address)
 {
 	static const struct {
@@ -98,7 +99,8 @@ static int by_address(const void *a, const void *b)
 	return (int)x->kind - (int)y->kind;
 }
 
-/* Makes one place of those at the same address. An entry that is an exit as well stays the entry. */
+/* Makes one place of those at the same address. An entry that is an exit as well stays the
+ * entry. */
 static void merge(struct plan *plan)
 {
 	size_t kept = 0;

@@ -21,43 +21,49 @@ static bool only_looks(const struct parse *p)
 	       ((p->opcode == 0xf6 || p->opcode == 0xf7) && p->digit < 2);
 }
 
-bool regs_may_write(const struct parse *p, unsigned reg)
+/* @return whether a write to the byte register `byte` changes `reg`: it may be the second byte of another,
+ * and never is one of the stack pointer. */
+static bool is_byte_of(unsigned byte, unsigned reg)
 {
-	if (p->flow == PARSE_CALL)
-		return is_caller_saved(reg);
-	if (p->flow != PARSE_NEXT)
-		return false;
-	if (p->map == PARSE_OTHER_MAP)
-		return true;
-	if (only_looks(p))
-		return false;
-	if (!p->has_modrm) {
-		switch (p->opcode & 0xf8) {
-		case 0x50: /* push */
-			return reg == RSP;
-		case 0x58: /* pop */
-			return p->reg == reg || reg == RSP;
-		case 0xb0: /* may be the second byte of another */
-			return (p->reg & 3) == (reg & 3);
-		case 0xb8:
-			return p->reg == reg;
-		case 0xc8: /* leave */
-			return reg == RSP || reg == RBP;
-		default: /* of the accumulator; cpuid */
-			return p->map ? reg <= 3 : reg == RAX || reg == RDX;
-		}
+	return reg != RSP && (byte & 3) == (reg & 3);
+}
+
+static bool may_write_without_modrm(const struct parse *p, unsigned reg)
+{
+	switch (p->opcode & 0xf8) {
+	case 0x50: /* push */
+		return reg == RSP;
+	case 0x58: /* pop */
+		return p->reg == reg || reg == RSP;
+	case 0xb0: /* mov */
+		return is_byte_of(p->reg, reg);
+	case 0xb8:
+		return p->reg == reg;
+	case 0xc8: /* leave */
+		return reg == RSP || reg == RBP;
+	default: /* of the accumulator; cpuid */
+		return p->map ? reg <= 3 : reg == RAX || reg == RDX;
 	}
-	if (p->map == 0x0f) {
-		/* Vector instructions that move nothing to general registers. */
-		bool vector = (p->opcode >= 0x10 && p->opcode < 0x18) || p->opcode == 0x28 ||
-			      p->opcode == 0x29 || p->opcode == 0x2e || p->opcode == 0x2f ||
-			      (p->opcode >= 0x51 && p->opcode <= 0x70) || p->opcode == 0xd6 ||
-			      p->opcode == 0xef || p->opcode == 0xd4 || p->opcode == 0xfa ||
-			      p->opcode == 0xfb || p->opcode == 0xfe || p->opcode == 0x7f;
-		if (vector)
-			return false;
-		return p->reg == reg || (!p->memory && p->rm == reg);
-	}
+}
+
+static bool may_write_0f(const struct parse *p, unsigned reg)
+{
+	/* Vector instructions that move nothing to general registers. */
+	bool vector = (p->opcode >= 0x10 && p->opcode < 0x18) || p->opcode == 0x28 ||
+		      p->opcode == 0x29 || p->opcode == 0x2e || p->opcode == 0x2f ||
+		      (p->opcode >= 0x51 && p->opcode <= 0x70) || p->opcode == 0xd6 ||
+		      p->opcode == 0xef || p->opcode == 0xd4 || p->opcode == 0xfa ||
+		      p->opcode == 0xfb || p->opcode == 0xfe || p->opcode == 0x7f;
+
+	if (vector)
+		return false;
+	return p->reg == reg || (!p->memory && p->rm == reg);
+}
+
+static bool may_write_modrm(const struct parse *p, unsigned reg)
+{
+	bool to_rm = !p->memory && p->rm == reg;
+
 	switch (p->opcode) {
 	case 0x03: /* op reg, r/m */
 	case 0x0b:
@@ -72,19 +78,17 @@ bool regs_may_write(const struct parse *p, unsigned reg)
 	case 0x8b:
 	case 0x8d:
 		return p->reg == reg;
-	case 0x8a: /* may be a second byte of a register */
-		return (p->reg & 3) == (reg & 3);
-	case 0x80:
+	case 0x8a:
+		return is_byte_of(p->reg, reg);
+	case 0x80: /* op r/m, reg or imm; of bytes */
 	case 0x88:
 	case 0xc0:
 	case 0xc6:
 	case 0xd0:
 	case 0xd2:
 	case 0xfe:
-		return !p->memory && (p->rm & 3) == (reg & 3);
-	case 0xff:
-		return p->digit == 6 ? reg == RSP : !p->memory && p->rm == reg;
-	case 0x01: /* op r/m, reg or imm */
+		return !p->memory && is_byte_of(p->rm, reg);
+	case 0x01:
 	case 0x09:
 	case 0x11:
 	case 0x19:
@@ -98,12 +102,30 @@ bool regs_may_write(const struct parse *p, unsigned reg)
 	case 0xc7:
 	case 0xd1:
 	case 0xd3:
-		return !p->memory && p->rm == reg;
+		return to_rm;
+	case 0xff:
+		return p->digit == 6 ? reg == RSP : to_rm;
 	case 0xf7: /* mul, div too */
-		return (!p->memory && p->rm == reg) || reg == RAX || reg == RDX;
+		return to_rm || reg == RAX || reg == RDX;
 	default:
-		return p->reg == reg || p->digit == reg || (!p->memory && (p->rm & 3) == (reg & 3));
+		return p->reg == reg || to_rm || is_byte_of(p->reg, reg) ||
+		       (!p->memory && is_byte_of(p->rm, reg));
 	}
+}
+
+bool regs_may_write(const struct parse *p, unsigned reg)
+{
+	if (p->flow == PARSE_CALL)
+		return is_caller_saved(reg);
+	if (p->flow != PARSE_NEXT)
+		return false;
+	if (p->map == PARSE_OTHER_MAP)
+		return true;
+	if (only_looks(p))
+		return false;
+	if (!p->has_modrm)
+		return may_write_without_modrm(p, reg);
+	return p->map ? may_write_0f(p, reg) : may_write_modrm(p, reg);
 }
 
 /* What the frame pointer is where compilers keep one: it points to its caller's. */

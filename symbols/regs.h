@@ -10,8 +10,8 @@
  * doubt it does. */
 bool regs_may_write(const struct parse *parse, unsigned reg);
 
-/* @return how far the stack pointer is below that of the function's entry behind the instruction, when it was `depth`
- * before it; REGS_DEPTH_UNKNOWN: not known. */
+/* @return how far the stack pointer is below that of the function's entry behind the instruction,
+ * when it was `depth` before it; REGS_DEPTH_UNKNOWN: not known. */
 int32_t regs_depth_behind(const struct parse *parse, int32_t depth);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* How far the search goes: a compiler may load a table's address before the loop that has the switch. */
+/* How far the search goes: a compiler may load a table's address before the loop that has the
+ * switch. */
 #define FAR_STEPS  3000
 #define NEAR_STEPS 40
 /* Copies from register to register on the way. */
@@ -12,7 +13,8 @@
 /* A compare with more is no switch. */
 #define MAX_ENTRIES 65536
 
-/* @return the last step before `step` that may have written `reg`, with its instruction; WALK_NO_STEP: none. */
+/* @return the last step before `step` that may have written `reg`, with its instruction;
+ * WALK_NO_STEP: none. */
 static size_t writer_of(const struct walk *walk, size_t step, unsigned reg, struct parse *p)
 {
 	for (unsigned n = 0; n < FAR_STEPS; n++) {
@@ -26,7 +28,8 @@ static size_t writer_of(const struct walk *walk, size_t step, unsigned reg, stru
 	return WALK_NO_STEP;
 }
 
-/* @return whether the steps back lead to the entry: else what is there is found by looking at everything. */
+/* @return whether the steps back lead to the entry: else what is there is found by looking at
+ * everything. */
 static bool comes_from_entry(const struct walk *walk, size_t step)
 {
 	while (walk->steps[step].previous != WALK_NO_STEP)
@@ -120,8 +123,8 @@ static size_t extent(int64_t last)
 	return last >= 0 && last < MAX_ENTRIES ? (size_t)last + 1 : 0;
 }
 
-/* What the instruction that writes the index says of it. @return the number of values; 0: nothing, and `reg`
- * is the register it came from, or INSN_NO_REG. */
+/* What the instruction that writes the index says of it. @return the number of values; 0: nothing,
+ * and `reg` is the register it came from, or INSN_NO_REG. */
 static size_t extent_of_writer(const struct parse *p, unsigned char *reg)
 {
 	unsigned char from = INSN_NO_REG;
@@ -206,7 +209,8 @@ static enum table_kind absolute(const struct walk *walk, size_t step, const stru
 	return TABLE_FOUND;
 }
 
-/* @return the size of the signed table entry that the instruction loads, 0: it does no such thing. */
+/* @return the size of the signed table entry that the instruction loads, 0: it does no
+ * such thing. */
 static unsigned char offset_size(const struct parse *p)
 {
 	if (!p->memory || p->index == INSN_NO_REG)
@@ -218,8 +222,8 @@ static unsigned char offset_size(const struct parse *p)
 	return p->map == 0x0f && p->opcode == 0xbe && p->scale == 1 ? 1 : 0;
 }
 
-/* A jump to the sum of two registers: an address and what is loaded from a table. What is added up is never a
- * function's address. */
+/* A jump to the sum of two registers: an address and what is loaded from a table. What is added up
+ * is never a function's address. */
 static enum table_kind relative(const struct walk *walk, size_t step, unsigned a, unsigned b,
 				struct table *table)
 {

@@ -131,7 +131,8 @@ static bool is_stub(const struct walk *walk, uint64_t address)
 	return false;
 }
 
-/* Functions that everything calls: their exits as exits of one caller would stop all other calls. */
+/* Functions that everything calls: their exits as exits of one caller would stop all
+ * other calls. */
 static bool is_everyones(const struct walk *walk, uint64_t address)
 {
 	static const char *const names[] = {
@@ -197,7 +198,8 @@ static void want_sweep(struct walk *walk, size_t step, bool must)
 	piece->must_sweep |= must;
 }
 
-/* @return whether all entries lead to code, and one of them into the piece: a table of functions is none of a switch. */
+/* @return whether all entries lead to code, and one of them into the piece: a table of functions is
+ * none of a switch. */
 static bool is_sound(struct walk *walk, size_t step, const struct table *table)
 {
 	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
@@ -230,7 +232,7 @@ static void indirect_jump(struct walk *walk, size_t step)
 		}
 		return;
 	}
-	/* The first entry tells a switch from a table of functions, unless the loader fills it in. */
+	/* The first entry tells a switch from a table of functions, if it is in the file. */
 	if (kind == TABLE_FOUND && table.size == 8) {
 		bool known = table_entry(walk, &table, 0, &target) && target != 0;
 		kind = !known                                          ? TABLE_MAYBE
@@ -303,8 +305,9 @@ static void run_on(struct walk *walk, size_t step, uint64_t at)
 		walk->refused = "it runs over its end";
 }
 
-/* Takes the step and those behind it, up to a way out or a place where the walk has been. @param idle  nothing is known to come
- * here: what cannot be decoded, and padding up to the end, is no code. */
+/* Takes the step and those behind it, up to a way out or a place where the walk has been. @param
+ * idle  nothing is known to come here: what cannot be decoded, and padding up to the end, is no
+ * code. */
 static void take(struct walk *walk, size_t step, bool idle)
 {
 	unsigned number = walk->steps[step].piece;
@@ -345,8 +348,8 @@ static void take_all(struct walk *walk)
 		take(walk, walk->todo[--walk->ntodo], false);
 }
 
-/* @return whether the piece is instructions from its beginning to its end, and those that were reached are among
- * them: no data between. */
+/* @return whether the piece is instructions from its beginning to its end, and those that were
+ * reached are among them: no data between. */
 static bool is_all_code(const struct walk *walk, const struct walk_piece *piece)
 {
 	struct parse p;

@@ -1,5 +1,5 @@
-/* The paths through a function: every instruction that can be reached from its entry, and the places where it
- * is left. */
+/* The paths through a function: every instruction that can be reached from its entry, and the
+ * places where it is left. */
 #ifndef SYMBOLS_WALK_H
 #define SYMBOLS_WALK_H
 
@@ -11,13 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A function with more parts jumps to functions, and these to others: the last ones are not followed. */
+/* A function with more parts jumps to functions, and these to others: the last ones are not
+ * followed. */
 #define WALK_PIECES 48
 #define WALK_DEPTH  6
 
 #define WALK_NO_STEP SIZE_MAX
 
-/* A stretch of code with bounds of its own: the function, a .cold part, what a tail call leads to. */
+/* A stretch of code with bounds of its own: the function, a .cold part, what a tail call leads
+ * to. */
 struct walk_piece {
 	uint64_t begin;
 	uint64_t end;
@@ -30,8 +32,8 @@ struct walk_piece {
 	int32_t sweep_depth; /* of the stack, at that jump */
 };
 
-/* An instruction that was reached, and the one from which: the steps back lead to the entry on a way that
- * the program can take. */
+/* An instruction that was reached, and the one from which: the steps back lead to the entry on a
+ * way that the program can take. */
 struct walk_step {
 	uint64_t address;
 	size_t previous; /* WALK_NO_STEP: none */
@@ -65,12 +67,13 @@ struct walk {
 	bool failed;         /* out of memory */
 };
 
-/* Walks the function at `address`; of the walk `object` and `decoder` are set, the rest is zero. @return 0, with `refused` or the exits, or -1 with errno ENOMEM; to be freed
- * in all cases. */
+/* Walks the function at `address`; of the walk `object` and `decoder` are set, the rest is zero.
+ * @return 0, with `refused` or the exits, or -1 with errno ENOMEM; to be freed in all cases. */
 int walk_function(struct walk *walk, uint64_t address);
 void walk_free(struct walk *walk);
 
-/* @return whether an instruction that was reached has the byte at `address` inside, not as its first. */
+/* @return whether an instruction that was reached has the byte at `address` inside, not as its
+ * first. */
 bool walk_is_inside(const struct walk *walk, uint64_t address);
 
 /* The instruction of a step, once more. */

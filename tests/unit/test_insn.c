@@ -1,5 +1,5 @@
-/* Instructions: what the emulation does to registers, flags and stack against what the processor does, in a process that is
- * stepped; and relocated code, run there too. */
+/* Instructions: what the emulation does to registers, flags and stack against what the processor
+ * does, in a process that is stepped; and relocated code, run there too. */
 
 #include "symbols/insn.h"
 #include "symbols/parse.h"
@@ -100,7 +100,6 @@ static int tear_down(void **state)
 static int read_program(void *data, uint64_t address, void *to, size_t len)
 {
 	(void)data;
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the same mapping is there in the other process. */
 	memcpy(to, (void *)address, len);
 	return 0;
 }
@@ -108,7 +107,6 @@ static int read_program(void *data, uint64_t address, void *to, size_t len)
 static int write_program(void *data, uint64_t address, const void *from, size_t len)
 {
 	(void)data;
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	memcpy((void *)address, from, len);
 	return 0;
 }
@@ -125,7 +123,8 @@ static int fail_to_write(void *data, uint64_t address, const void *from, size_t 
 	return -1;
 }
 
-/* Registers with a bias towards the values at which flags change; the stack pointer in the middle of the stack. */
+/* Registers with a bias towards the values at which flags change; the stack pointer in the middle
+ * of the stack. */
 static uint64_t value_for(struct fixture *f)
 {
 	static const uint64_t edges[] = {0,          1,          0x7f,       0x80,

@@ -1,5 +1,5 @@
-/* Plans: of functions assembled here, in this very program's file, and of all functions of real libraries
- * against what objdump says. DFTRACE_CENSUS=FILE,… has those files planned too. */
+/* Plans: of functions assembled here, in this very program's file, and of all functions of real
+ * libraries against what objdump says. DFTRACE_CENSUS=FILE,… has those files planned too. */
 
 #include "base/map.h"
 #include "base/proc.h"
@@ -20,7 +20,8 @@
 
 #include <cmocka.h>
 
-/* A function with bounds of its own. PLACE says that the plan of `name` must have a place of this kind here. */
+/* A function with bounds of its own. PLACE says that the plan of `name` must have a place of this
+ * kind here. */
 #define BEGIN(name) ".globl " #name "\n.type " #name ",@function\n" #name ":\n.cfi_startproc\n"
 #define END(name)   ".cfi_endproc\n.size " #name ",.-" #name "\n"
 #define PLACE(name, kind)                                                                          \
@@ -206,9 +207,8 @@ static void check(struct fixture *f, const char *name)
 		const struct plan_place *place = place_at(plan, e->address - bias);
 		if (!place || place->kind != e->kind)
 			print_plan(name, plan);
-		assert_non_null(place);
-		assert_int_equal(place->kind, e->kind);
-		assert_int_not_equal(place->insn.kind, INSN_REFUSED);
+		assert_true(place && place->kind == e->kind);
+		assert_true(place && place->insn.kind != INSN_REFUSED);
 		n++;
 	}
 	if (n != plan->nplaces)
