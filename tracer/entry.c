@@ -60,6 +60,7 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 		return;
 	}
 	mm->entry_pending = true;
+	mm->entry_placed = true;
 }
 
 static bool before_signal(struct observer *observer, struct tracer *tracer, struct task *task,
@@ -75,9 +76,16 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	    arch_regs_get(task->tid, &regs) < 0 ||
 	    arch_regs_ip(&regs) != mm->entry + ARCH_BREAKPOINT_LEN)
 		return false;
-	/* Not pending: another thread came here first, or the program has this instruction itself. */
-	if (!mm->entry_pending && mm->entry_byte == ARCH_BREAKPOINT)
+	/* A hooked function begins there as well: the breakpoint is its own from now on. */
+	if (hook_space_has(mm->hooks, mm->entry)) {
+		mm->entry_pending = false;
+		task->process->started = true;
 		return false;
+	}
+	/* None was placed, or the program has this instruction itself. */
+	if (!mm->entry_placed || (!mm->entry_pending && mm->entry_byte == ARCH_BREAKPOINT))
+		return false;
+	/* Not pending: another thread came here first. */
 	if (mm->entry_pending && memory_write(task, mm->entry, &mm->entry_byte, 1) < 0)
 		return false;
 	mm->entry_pending = false;

@@ -50,6 +50,7 @@ struct mm {
 	uint64_t entry; /* the executable's entry point; 0: unknown */
 	unsigned char entry_byte; /* what the breakpoint at `entry` replaced */
 	bool entry_pending;       /* the breakpoint is in place */
+	bool entry_placed;        /* … or was */
 	uint64_t syscall_ip; /* a system call instruction for remote calls; 0: not looked for yet */
 	uint64_t vdso;       /* 0: none */
 	struct map sites;    /* struct site by address */

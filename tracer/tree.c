@@ -122,6 +122,7 @@ static struct mm *copy_mm(const struct mm *mm)
 		copy->entry = mm->entry;
 		copy->entry_byte = mm->entry_byte;
 		copy->entry_pending = mm->entry_pending;
+		copy->entry_placed = mm->entry_placed;
 		copy->vdso = mm->vdso;
 		copy->syscall_ip = mm->syscall_ip;
 	}

@@ -66,8 +66,8 @@ static bool needs_copy(const struct insn *insn)
 }
 
 /* @return whether the place is hooked now. */
-static bool place_one(struct hooks *hooks, struct tracer *tracer, struct task *task,
-		      const struct module *module, const struct hook_place *place)
+static bool place_one(struct tracer *tracer, struct task *task, const struct module *module,
+		      const struct hook_place *place)
 {
 	struct hook_space *space = task->mm->hooks;
 	uint64_t address = module->bias + place->address;
@@ -75,9 +75,12 @@ static bool place_one(struct hooks *hooks, struct tracer *tracer, struct task *t
 
 	if (map_get(&space->points, address))
 		return true;
-	/* What lies there must be what the plan was made from. */
-	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len ||
-	    memcmp(bytes, place->insn.bytes, place->insn.len) != 0)
+	/* What lies there must be what the plan was made from, but for the entry point's mark. */
+	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len)
+		return false;
+	if (address == task->mm->entry && task->mm->entry_pending)
+		bytes[0] = task->mm->entry_byte;
+	if (memcmp(bytes, place->insn.bytes, place->insn.len) != 0)
 		return false;
 	struct hook_point *point = add_point(space, address, place, &place->insn);
 	if (!point)
@@ -87,7 +90,6 @@ static bool place_one(struct hooks *hooks, struct tracer *tracer, struct task *t
 		remove_point(space, point);
 		return false;
 	}
-	(void)hooks;
 	return true;
 }
 
@@ -114,7 +116,7 @@ static void place_module(struct hooks *hooks, struct tracer *tracer, struct task
 				hooks->beyond = beyond;
 			continue;
 		}
-		unverified += !place_one(hooks, tracer, task, module, place);
+		unverified += !place_one(tracer, task, module, place);
 	}
 	if (unverified) {
 		hooks->stdio.unverified += unverified;
@@ -302,6 +304,11 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 			space->lifted--;
 		}
 	}
+}
+
+bool hook_space_has(const struct hook_space *space, uint64_t address)
+{
+	return space && map_get(&space->points, address);
 }
 
 struct hook_space *hook_space_copy(const struct hook_space *space)

@@ -65,6 +65,9 @@ enum layer hooks_layer(const struct task *task, const struct frame *call);
  * by a signal handler that came in between. */
 bool hook_is_around(const struct frame *frame, const struct task *task, uint64_t sp);
 
+/* @return whether a breakpoint of ours is at the address; `space` may be NULL. */
+bool hook_space_has(const struct hook_space *space, uint64_t address);
+
 /* The address space's hooks, for a forked one. @return NULL when there are none or with errno ENOMEM. */
 struct hook_space *hook_space_copy(const struct hook_space *space);
 void hook_space_free(struct hook_space *space);
