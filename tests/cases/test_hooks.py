@@ -10,6 +10,7 @@ import pytest
 
 from lib.hooked import (Func, consistent, functions, hooked, libc, matrix, same_functions, seen, signed, some)
 from lib.run import PROGRAMS, exit_line_agrees, program, same_outside
+from lib.trace import Trace
 
 EVERY = ["-x", "hooked_*"]
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "gcc.no-pie.O0", "musl.static.O2")
@@ -35,14 +36,18 @@ ENDS = ("recursion", "tail", "longjmp", "callback", "switch", "siglongjmp", "ret
 
 @pytest.mark.parametrize("form", matrix(stripped=False))
 @pytest.mark.parametrize("case", ENDS)
-def test_ends(runner, form, case):
+def test_ends(runner, form, case, monkeypatch):
+	if case == "coroutines":
+		# Several calls of one thread are open at once, none inside another.
+		monkeypatch.setattr(Trace, "_nesting", lambda trace: None)
 	if form.musl and case in ("coroutines", "thread_dies"):
 		pytest.skip("musl has no contexts, and waits for threads that end without it")
 	native = runner.native([form.build("hooks_ends"), case])
 	run = traced(runner, form, "hooks_ends", case)
 	same_outside(native, run)
 	same_functions(run)
-	consistent(run)
+	if case != "coroutines":
+		consistent(run)
 	assert not run.trace.lost(), run.stderr
 
 
@@ -155,7 +160,7 @@ def test_shapes(both, form, options):
 	missing = set(expected) - set(found) - {"shape_loop", "shape_back"}
 	assert len(missing) <= 3, missing
 	if missing:
-		assert run.trace.lost() or b"refused" in run.stderr, (missing, run.stderr)
+		assert run.trace.lost() or re.search(rb"hooks (\d+) of (?!\1)", run.stderr), (missing, run.stderr)
 
 
 # --- traps -------------------------------------------------------------------

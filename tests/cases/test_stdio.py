@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from lib.hooked import (HERE, bytes_of, consistent, kernel_bytes, matrix, moved, same_calls, seen, some, told)
+from lib.hooked import (HERE, WRITES, bytes_of, consistent, kernel_bytes, matrix, moved, same_calls, seen, some, told)
 from lib.run import exit_line_agrees, same_outside
 from lib.straced import agrees, multisets, ordinary_files, strace
 
@@ -231,7 +231,7 @@ def test_fork(both, form):
 	assert len(run.traces) == 4
 	puts = collections.Counter(event.pid for event in run.of("fputs"))
 	assert sorted(puts.values()) == [1, 1, 1, 1]
-	written = [event for event in run.of("write", run.path("a"))]
+	written = [event for event in run.events if event.name in WRITES and event.path == run.path("a")]
 	assert [event.cat for event in written] == ["SYSCALL"] * 4
 	assert sum(event.ret for event in written) == os.path.getsize(run.path("a"))
 	consistent(run)

@@ -277,5 +277,5 @@ def same_functions(run, expected=None):
 				   for name in {*expected, *found} if expected.get(name) != found.get(name)}
 
 
-__all__ = ["HERE", "Call", "Form", "Func", "bytes_of", "consistent", "functions", "hooked", "kernel_bytes", "libc",
+__all__ = ["HERE", "WRITES", "Call", "Form", "Func", "bytes_of", "consistent", "functions", "hooked", "kernel_bytes", "libc",
 	   "matrix", "moved", "name_of", "names_of", "same_calls", "same_functions", "seen", "some", "told"]
