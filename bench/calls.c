@@ -1,8 +1,7 @@
-/* Makes one system call many times and prints what one costs, in ns.
+/* Makes one call many times and prints what one costs, in ns.
  *
- * usage: calls pread|getppid COUNT FILE */
+ * usage: calls pread|getppid|fread COUNT FILE; fread wants a file without an end */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,33 +19,66 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-int main(int argc, char **argv)
+/* @return 0, or -1 when it did not read. */
+static int preads(int fd, long count)
 {
 	char byte;
-	char *end = NULL;
-	long count = argc == 4 ? strtol(argv[2], &end, 10) : 0;
 
-	if (count <= 0 || *end || (strcmp(argv[1], "pread") && strcmp(argv[1], "getppid"))) {
-		fprintf(stderr, "usage: calls pread|getppid COUNT FILE\n");
+	for (long i = 0; i < count; i++) {
+		if (pread(fd, &byte, 1, 0) != 1)
+			return -1;
+	}
+	return 0;
+}
+
+/* Few of them make a system call. */
+static int freads(FILE *file, long count)
+{
+	char bytes[8];
+
+	for (long i = 0; i < count; i++) {
+		if (fread(bytes, 1, sizeof(bytes), file) != sizeof(bytes))
+			return -1;
+	}
+	return 0;
+}
+
+static int getppids(long count)
+{
+	for (long i = 0; i < count; i++)
+		syscall(SYS_getppid);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char *end = NULL;
+	const char *call = argc == 4 ? argv[1] : "";
+	long count = argc == 4 ? strtol(argv[2], &end, 10) : 0;
+	int failed;
+
+	if (count <= 0 || *end ||
+	    (strcmp(call, "pread") && strcmp(call, "getppid") && strcmp(call, "fread"))) {
+		fprintf(stderr, "usage: calls pread|getppid|fread COUNT FILE\n");
 		return 2;
 	}
-	int fd = open(argv[3], O_RDONLY);
-	if (fd < 0) {
+	FILE *file = fopen(argv[3], "r");
+	if (!file || setvbuf(file, NULL, _IOFBF, 1 << 20)) {
 		fprintf(stderr, "calls: %s: %s\n", argv[3], strerror(errno));
 		return 1;
 	}
 	double start = now_ns();
-	if (strcmp(argv[1], "pread") == 0) {
-		for (long i = 0; i < count; i++) {
-			if (pread(fd, &byte, 1, 0) != 1) {
-				fprintf(stderr, "calls: %s: no byte to read\n", argv[3]);
-				return 1;
-			}
-		}
-	} else {
-		for (long i = 0; i < count; i++)
-			syscall(SYS_getppid);
+	if (strcmp(call, "pread") == 0)
+		failed = preads(fileno(file), count);
+	else if (strcmp(call, "fread") == 0)
+		failed = freads(file, count);
+	else
+		failed = getppids(count);
+	double taken = now_ns() - start;
+	if (failed) {
+		fprintf(stderr, "calls: %s: nothing to read\n", argv[3]);
+		return 1;
 	}
-	printf("%.3f\n", (now_ns() - start) / (double)count);
+	printf("%.3f\n", taken / (double)count);
 	return 0;
 }

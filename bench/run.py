@@ -21,6 +21,8 @@ from pathlib import Path
 NATIVE_CALLS = 300_000
 TRACED_CALLS = 30_000
 STRACE_CALLS = 20_000
+NATIVE_STREAM_CALLS = 10_000_000
+STREAM_CALLS = 20_000
 UNPINNED_CALLS = 3_000
 GETPPID_CALLS = 1_000_000
 STARTS = 20
@@ -55,7 +57,8 @@ class Bench:
         return done.stdout.decode()
 
     def call_ns(self, tracer, call, count, pinned=False):
-        command = [*tracer, self.calls, call, str(count), str(self.byte)]
+        file = "/dev/zero" if call == "fread" else str(self.byte)
+        command = [*tracer, self.calls, call, str(count), file]
         return float(self.run(command, pinned))
 
     def start_ns(self, tracer):
@@ -120,6 +123,16 @@ def one_round(bench, has_strace):
         "against_native": traced / native,
         "untraced_ns": untraced - untraced_native,
     }
+    stream_native = bench.call_ns([], "fread", NATIVE_STREAM_CALLS)
+    stream = bench.call_ns(bench.dftrace(), "fread", STREAM_CALLS)
+    figures |= {
+        "stream_native_ns": stream_native,
+        "stream_us": stream / 1e3,
+        "stream_pinned_us": bench.call_ns(bench.dftrace(), "fread", STREAM_CALLS, True) / 1e3,
+        "stream_unhooked_ns": bench.call_ns(
+            bench.dftrace("--no-stdio"), "fread", NATIVE_STREAM_CALLS
+        ),
+    }
     start = bench.start_ns(bench.dftrace())
     figures["start_native_ms"] = bench.start_ns([]) / 1e6
     figures["start_ms"] = start / 1e6
@@ -154,6 +167,10 @@ TABLE = [
     ("against_native", "traced call against native", "{:.1f}x", None),
     ("against_strace", "traced call against strace", "{:.2f}x", 0.25),
     ("against_strace_pinned", "traced call against strace on one CPU", "{:.2f}x", 0.75),
+    ("stream_native_ns", "8-byte fread from a buffer, native, ns", "{:.1f}", None),
+    ("stream_unhooked_ns", "  under dftrace-run --no-stdio, ns", "{:.1f}", None),
+    ("stream_us", "  under dftrace-run, hooked, us", "{:.2f}", None),
+    ("stream_pinned_us", "  hooked, both on one CPU, us", "{:.2f}", None),
     ("untraced_ns", "added to a call that is not traced, ns", "{:.0f}", 60),
     ("strace_untraced_ns", "  by strace, ns", "{:.0f}", None),
     ("start_native_ms", "start and end of true, native, ms", "{:.2f}", None),

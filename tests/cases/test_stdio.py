@@ -199,6 +199,25 @@ def test_standard_output(runner, form, target):
 	assert run.trace.skipped()[target] >= 1
 
 
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_path_is_the_text_of_the_open(runner, form):
+	"""As for system calls: a symbolic link's name stays."""
+	args = [form.build("stdio_streams"), "exit", "return"]
+	run = runner.traced(args, setup=lambda cwd: os.symlink("target", os.path.join(cwd, "a")))
+	same_calls([call for call in told(run, form, args[0]) if call.path != run.path("out")], calls_of(run))
+	assert kernel_bytes(run, run.path("a")) == 18 and not kernel_bytes(run, run.path("target"))
+
+
+@pytest.mark.parametrize("options", [[], ["--no-stdio"]], ids=" ".join)
+def test_devices_opened_by_a_path(runner, options):
+	"""/dev/null from outside is left out, one that the program opens is not."""
+	form, = some("gcc.pie.O2")
+	run = runner.traced([form.values[0].build("stdio_streams"), "exit", "return"], options,
+			    setup=lambda cwd: os.symlink("/dev/null", os.path.join(cwd, "a")))
+	assert kernel_bytes(run, run.path("a")) == 18
+	assert bytes_of(run)[run.path("a")] == (18, 0)
+
+
 # --- the end -----------------------------------------------------------------
 
 @pytest.mark.parametrize("form", some(*FORMS))
