@@ -176,6 +176,8 @@ int image_end(struct tracer *tracer, struct process *process, const struct trace
 		tracer->skipped[i] += process->skipped[i];
 	if (process->trace) {
 		lost_write(process->trace, process);
+		if (tracer->hooks)
+			hooks_describe(tracer->hooks, process->trace);
 		/* A disk that hangs must not keep a dead process for longer than this. */
 		result = trace_finish(process->trace, end, wait, now + 2000000000);
 		process->trace = NULL;

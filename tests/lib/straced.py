@@ -304,6 +304,8 @@ def multisets(straced, traced, *, descriptors=True, normalise=None, below=None, 
 			if keep(path):
 				theirs[name, path, value(name, ret), number] += 1
 	for event in traced.events:
+		if event.cat not in ("POSIX", "SYSCALL"):
+			continue  # strace knows of no functions
 		if event.name == "wait":
 			continue
 		path = clean(traced, event.path)

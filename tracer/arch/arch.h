@@ -94,6 +94,9 @@ struct arch_sigframe {
 #define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */
 void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame);
 
+/* @return whether a conditional jump (INSN_JCC) is taken with these flags. */
+bool arch_takes_jump(const struct arch_regs *regs, const struct insn *insn);
+
 /* Does in the registers and, by the callbacks, on the stack what the processor would have done at
  * the instruction that a breakpoint displaced; `address` is where it stands in the program.
  * @param read, write  copy program memory; 0, or -1.

@@ -178,6 +178,7 @@ static void plan_all(struct builder *b)
 			continue;
 		}
 		census->hooked++;
+		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
 			struct hook_place *place =
 				add_place(b, &by_address, &cap, &plan->places[p]);

@@ -214,7 +214,11 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 	}
 	if (place && place->ret)
 		hook_call_end(tracer, task, sp, arch_regs_function_result(regs));
-	if (place && place->tail)
+	bool leaves = place && place->tail;
+	/* A conditional jump leaves only if it is taken. */
+	if (leaves && point->insn.kind == INSN_JCC)
+		leaves = arch_takes_jump(regs, &point->insn);
+	if (leaves)
 		leave_by_jump(hooks, tracer, task, regs);
 	do_displaced(tracer, task, point, regs);
 	if (!place && point->waiting == 0)
@@ -362,6 +366,22 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);
 	}
+}
+
+static void describe(const char *key, const struct hook_census *census, struct trace *trace)
+{
+	char text[64];
+
+	if (!census->found)
+		return;
+	snprintf(text, sizeof(text), "%lu of %lu", census->hooked, census->found);
+	trace_property(trace, key, text);
+}
+
+void hooks_describe(const struct hooks *hooks, struct trace *trace)
+{
+	describe("hooks:stdio", &hooks->stdio, trace);
+	describe("hooks:func", &hooks->user, trace);
 }
 
 void hooks_free(struct hooks *hooks)

@@ -49,6 +49,9 @@ struct observer *hooks_observer(struct hooks *hooks);
  * why; nothing when nothing was looked for. */
 void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out);
 
+/* Writes what was hooked so far as metadata: for each layer `hooks:<layer>` = "N of M". */
+void hooks_describe(const struct hooks *hooks, struct trace *trace);
+
 /* Something has stopped: what was lifted for a while goes back when its time has come. */
 void hooks_tick(struct tracer *tracer, struct task *task);
 

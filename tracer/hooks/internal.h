@@ -17,6 +17,7 @@ struct hook_function {
 	const char *name;           /* in the trace */
 	const struct hook_row *row; /* NULL: the user's, by -x */
 	enum object_libc libc;      /* whose streams it is about */
+	bool loops;                 /* its beginning is jumped back to */
 	uint64_t address;           /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */

@@ -235,6 +235,11 @@ static int emulate(struct user_regs_struct *r, const struct insn *insn, uint64_t
 	}
 }
 
+bool arch_takes_jump(const struct arch_regs *regs, const struct insn *insn)
+{
+	return is_true(regs->raw.eflags, insn->condition);
+}
+
 int arch_emulate(struct arch_regs *regs, const struct insn *insn, uint64_t address,
 		 int (*read)(void *data, uint64_t address, void *to, size_t len),
 		 int (*write)(void *data, uint64_t address, const void *from, size_t len),
