@@ -4,7 +4,9 @@ import collections
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -31,7 +33,7 @@ def traced(runner, form, name, case, options=(), **more):
 # --- how calls end -----------------------------------------------------------
 
 ENDS = ("recursion", "tail", "longjmp", "callback", "switch", "siglongjmp", "return", "arguments", "exit",
-	"pthread_exit", "thread_dies", "killed", "coroutines")
+	"pthread_exit", "thread_dies", "killed", "coroutines", "cancel", "clone")
 
 
 @pytest.mark.parametrize("form", matrix(stripped=False))
@@ -48,7 +50,7 @@ def test_ends(runner, form, case, monkeypatch):
 	same_functions(run)
 	if case != "coroutines":
 		consistent(run)
-	assert not run.trace.lost(), run.stderr
+	assert not any(trace.lost() for trace in run.traces), run.stderr
 
 
 def func_events(run):
@@ -206,31 +208,60 @@ LIBRARIES = [os.path.join(PROGRAMS, name) for name in ("hooks_lib.so", "hooks_ot
 LONG = pytest.mark.full
 
 
-@pytest.mark.parametrize("threads, time", [(8, 500), (64, 2000), pytest.param(64, 10000, marks=LONG)])
-def test_threads(runner, threads, time):
-	run = loaded(runner, ["plain", threads, time])
+@pytest.mark.parametrize("threads, duration", [(8, 500), (64, 2000), pytest.param(64, 10000, marks=LONG)])
+def test_threads(runner, threads, duration):
+	run = loaded(runner, ["plain", threads, duration])
 	assert len({event.tid for event in run.events if event.cat == "FUNC"}) > threads // 2
 
 
-@pytest.mark.parametrize("threads, time", [(4, 500), (16, 1500), pytest.param(64, 10000, marks=LONG)])
-def test_forks_under_load(runner, threads, time):
-	run = loaded(runner, ["fork", threads, time])
+@pytest.mark.parametrize("threads, duration", [(4, 500), (16, 1500), pytest.param(64, 10000, marks=LONG)])
+def test_forks_under_load(runner, threads, duration):
+	run = loaded(runner, ["fork", threads, duration])
 	assert len(run.traces) > 10
 
 
-@pytest.mark.parametrize("threads, time", [(1, 500), (8, 1500), pytest.param(64, 10000, marks=LONG)])
-def test_libraries_under_load(runner, threads, time):
+@pytest.mark.parametrize("threads, duration", [(1, 500), (8, 1500), pytest.param(64, 10000, marks=LONG)])
+def test_libraries_under_load(runner, threads, duration):
 	"""Two libraries in turn, at the same address."""
-	run = loaded(runner, ["dlopen", threads, time, *LIBRARIES])
+	run = loaded(runner, ["dlopen", threads, duration, *LIBRARIES])
 	size = os.path.getsize(run.path("library.txt"))
 	puts = [event for event in run.events if event.cat == "STDIO" and event.path == run.path("library.txt")
 		and event.name == "fputs"]
 	assert len(puts) == size // 13
 
 
-@pytest.mark.parametrize("threads, time", [(8, 500), pytest.param(64, 10000, marks=LONG)])
-def test_signals_under_load(runner, threads, time):
-	loaded(runner, ["signals", threads, time])
+@pytest.mark.parametrize("threads, duration", [(8, 500), pytest.param(64, 10000, marks=LONG)])
+def test_signals_under_load(runner, threads, duration):
+	loaded(runner, ["signals", threads, duration])
+
+
+@pytest.mark.parametrize("threads", [4, pytest.param(32, marks=LONG)])
+def test_stopped_and_continued(runner, threads):
+	"""Job control in the middle of hooked calls."""
+	run = runner.start([program("hooks_load"), "plain", str(threads), "1500"], EVERY)
+	runner.tracer_of(run)
+	for _ in range(20):
+		time.sleep(0.03)
+		os.kill(run.process.pid, signal.SIGSTOP)
+		time.sleep(0.01)
+		os.kill(run.process.pid, signal.SIGCONT)
+	runner.finish(run)
+	assert run.status == 0, run.stderr
+	same_functions(run)
+
+
+@pytest.mark.parametrize("time_to_live", [0.05, 0.2, 0.4])
+def test_killed_under_load(runner, time_to_live):
+	"""The calls that were open are cut, and no other."""
+	run = runner.start([program("hooks_load"), "plain", "8", "10000"], EVERY)
+	runner.tracer_of(run)
+	time.sleep(time_to_live)
+	os.kill(run.process.pid, signal.SIGKILL)
+	runner.finish(run)
+	assert run.status == -signal.SIGKILL
+	found = hooked(run).get("hooked_work", Func(0, 0, 0))
+	assert found.cut <= 9
+	assert run.trace.end.args["signal"] == signal.SIGKILL
 
 
 # --- patterns ----------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_many_threads(runner, form, threads, calls):
 # --- where streams come from -------------------------------------------------
 
 @pytest.mark.parametrize("form", some(*FORMS))
-@pytest.mark.parametrize("case", ["again", "edges"])
+@pytest.mark.parametrize("case", ["again", "edges", "full"])
 def test_streams(runner, form, case):
 	args = [form.build("stdio_streams"), case]
 	run = runner.traced(args)
@@ -161,6 +161,17 @@ def test_streams_without_a_name(runner, form):
 	found = [event.name for event in more.events if event.cat == "STDIO" and event.pid == mine.pid
 		 or event.cat == "STDIO"]
 	assert found.count("fgets") >= 2 and found.count("fputs") >= 2, found
+
+
+@pytest.mark.parametrize("form", some(*FORMS))
+def test_streams_upon_streams(runner, form):
+	"""A stream that is no file writes to one that is: its bytes are counted, and once."""
+	run = runner.traced([form.build("stdio_streams"), "cookie"])
+	assert run.status == 0, run.stderr
+	with open(run.path("said"), encoding="utf-8") as file:
+		expected = moved(file.read(), run.cwd)
+	found = bytes_of(run)
+	assert {path: found.get(path) for path in expected} == expected
 
 
 @pytest.mark.parametrize("form", some(*FORMS))

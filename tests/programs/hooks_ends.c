@@ -11,6 +11,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
+#include <sched.h>
+
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -205,6 +210,8 @@ static void case_switch(void)
 	print("hooked_switch", &switched);
 }
 
+static _Atomic int cancel_now;
+
 HOOKED long hooked_exits(long n)
 {
 	opaque(n);
@@ -218,6 +225,11 @@ HOOKED long hooked_exits(long n)
 		syscall(SYS_exit, 0);
 	if (n == 4)
 		raise(SIGKILL);
+	if (n == 6) {
+		cancel_now = 1;
+		for (;;)
+			pause();
+	}
 	if (n == 5)
 		execl("/bin/true", "true", NULL);
 	return n;
@@ -367,6 +379,12 @@ HOOKED long hooked_return(void *expected)
 
 	opaque(address);
 	CHECK(address >= expected && (char *)address < (char *)expected + 200);
+#ifdef __GLIBC__
+	void *addresses[16];
+	int n = backtrace(addresses, 16);
+
+	CHECK(n >= 3 && addresses[1] == address);
+#endif
 	return count(&returned, 1);
 }
 
@@ -465,6 +483,54 @@ static void case_vfork(void)
 	print("hooked_second", &second);
 }
 
+static void *wait_for_cancel(void *data)
+{
+	(void)data;
+	hooked_exits(6);
+	return NULL;
+}
+
+/* Cancelled in a system call inside. */
+static void case_cancel(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 10; i++) {
+		cancel_now = 0;
+		CHECK(pthread_create(&thread, NULL, wait_for_cancel, NULL) == 0);
+		while (!cancel_now)
+			sched_yield();
+		CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+	}
+	printf("func\thooked_exits\t0\t10\t0\n");
+}
+
+static int cloned(void *n)
+{
+	hooked_second((long)(intptr_t)n);
+	return 0;
+}
+
+/* Processes that share memory and nothing else. */
+static void case_clone(void)
+{
+	char *stack = malloc(256 * 1024);
+
+	CHECK(stack);
+	for (int i = 0; i < 5; i++) {
+		int pid =
+			clone(cloned, stack + 256 * 1024, CLONE_VM | SIGCHLD, (void *)(intptr_t)i);
+		int status;
+
+		CHECK(pid > 0);
+		hooked_first(i);
+		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	free(stack);
+	print("hooked_first", &first);
+	print("hooked_second", &second);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -481,6 +547,8 @@ static const struct {
 	{"inside", case_inside},
 	{"fork", case_fork},
 	{"vfork", case_vfork},
+	{"clone", case_clone},
+	{"cancel", case_cancel},
 #ifdef __GLIBC__
 	{"coroutines", case_coroutines},
 #endif

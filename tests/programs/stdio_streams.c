@@ -236,6 +236,40 @@ static void case_names(void)
 	}
 }
 
+static ssize_t cookie_write(void *inner, const char *bytes, size_t size)
+{
+	return fwrite(bytes, 1, size, inner) == size ? (ssize_t)size : -1;
+}
+
+/* A stream that is no file, and writes to one that is. */
+static void case_cookie(void)
+{
+	FILE *inner = open_it("inner", "w");
+	FILE *outer =
+		inner ? fopencookie(inner, "w", (cookie_io_functions_t){.write = cookie_write})
+		      : NULL;
+	long bytes = 0;
+
+	MUST(outer);
+	for (int i = 0; i < 1000; i++) {
+		MUST(fputs(text, outer) >= 0);
+		bytes += (long)strlen(text);
+	}
+	MUST(fclose(outer) == 0 && fclose(inner) == 0);
+	tell_line("moved\tinner\t%ld\t0\n", bytes);
+}
+
+/* Nothing can be written; the calls say so when they find out. */
+static void case_full(void)
+{
+	FILE *f = begin("/dev/full", "w");
+
+	put(f, "/dev/full");
+	tell("fflush", "/dev/full", fflush(f), 0, NULL);
+	put(f, "/dev/full");
+	tell("fclose", "/dev/full", fclose(f), 0, NULL);
+}
+
 /* Arguments at the end of what is mapped, and ones that are not mapped. */
 static void case_edges(void)
 {
@@ -286,6 +320,10 @@ int main(int argc, char **argv)
 		case_threads(n, m);
 	else if (strcmp(which, "names") == 0)
 		case_names();
+	else if (strcmp(which, "cookie") == 0)
+		case_cookie();
+	else if (strcmp(which, "full") == 0)
+		case_full();
 	else if (strcmp(which, "edges") == 0)
 		case_edges();
 	else
