@@ -129,7 +129,7 @@ static void write_block(struct tracer *tracer, struct task *task, const struct a
 		decode_result(&event, result->res);
 	else
 		decode_int(&event, "cut", 1);
-	decode_write(tracer, task, &event, 0, true);
+	decode_write(tracer, task, &event, NULL, true);
 }
 
 void aio_reaped(struct tracer *tracer, struct task *task, const struct frame *frame)

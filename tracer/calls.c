@@ -75,6 +75,7 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 		tracer_end_recording(tracer, "out of memory");
 		return;
 	}
+	frame->handlers = task->handlers;
 	capture_entry(tracer, task, frame, row, stop, now);
 	decode_begin(tracer, task, frame);
 	if (row->effect == EFFECT_CLONE)

@@ -523,7 +523,7 @@ static void write_frame(struct tracer *tracer, struct task *task, const struct f
 	add_special(&event, call);
 	add_ret(&event, call);
 	bool execed = row->effect == EFFECT_EXEC && call->state == CALL_DONE && !call_failed(call);
-	decode_write(tracer, task, &event, call->sp, !row->minor && !execed);
+	decode_write(tracer, task, &event, frame, !row->minor && !execed);
 }
 
 /* A close_range is a close of each descriptor whose calls are recorded. */
@@ -544,12 +544,12 @@ static void write_close_range(struct tracer *tracer, struct task *task, const st
 		event.file = closing->file->name;
 		decode_int(&event, "fd", closing->fd);
 		add_ret(&event, call);
-		decode_write(tracer, task, &event, call->sp, true);
+		decode_write(tracer, task, &event, frame, true);
 	}
 }
 
-void decode_write(struct tracer *tracer, struct task *task, struct event *event, uint64_t sp,
-		  bool data)
+void decode_write(struct tracer *tracer, struct task *task, struct event *event,
+		  const struct frame *self, bool data)
 {
 	struct trace *trace = task->process->trace;
 
@@ -557,9 +557,9 @@ void decode_write(struct tracer *tracer, struct task *task, struct event *event,
 	event->level = 1;
 	for (size_t i = 0; i < task->nframes; i++) {
 		const struct frame *below = &task->frames[i];
-		if (!sp || !below->record || below->id >= event->id)
+		if (!self || !below->record || below->id >= event->id)
 			continue;
-		if (below->hook ? hook_is_around(below, task, sp) : below->interrupted) {
+		if (below->hook ? hook_is_around(below, self) : below->interrupted) {
 			event->parent = below->id;
 			event->level++;
 		}

@@ -15,9 +15,10 @@ void decode_end(struct tracer *tracer, struct task *task, struct frame *frame);
 /* Ends the task's calls in flight from the innermost on, down to `keep` of them: it left them for good. */
 void decode_cut(struct tracer *tracer, struct task *task, size_t keep, uint64_t now);
 
-/* Writes an event of a call that was made at `sp`, with the frames around it as its parents; sp 0: it has none. For calls that are more than one event. */
-void decode_write(struct tracer *tracer, struct task *task, struct event *event, uint64_t sp,
-		  bool data);
+/* Writes the event of a frame, with the frames around it as its parents; `self` NULL: it has none. For calls that are more
+ * than one event, too. */
+void decode_write(struct tracer *tracer, struct task *task, struct event *event,
+		  const struct frame *self, bool data);
 
 /* Fills an event from a frame, but for its arguments. */
 void decode_init(struct event *event, struct task *task, const struct frame *frame);

@@ -146,7 +146,16 @@ int files_open(struct files *files, int fd, struct file *file, bool cloexec, uin
 int files_learn(struct files *files, int fd, struct file *file, bool cloexec)
 {
 	struct interval *last = newest(files, fd);
-	return add(files, fd, file, cloexec, last && last->end != FOREVER ? last->end : 0);
+
+	if (!last || last->end != FOREVER)
+		return add(files, fd, file, cloexec, last ? last->end : 0);
+	/* What it was before the last open of this number. */
+	struct interval *i = malloc(sizeof(*i));
+	if (!i)
+		return -1;
+	*i = (struct interval){.older = last->older, .file = file_ref(file), .end = last->begin};
+	last->older = i;
+	return 0;
 }
 
 struct file *files_at(const struct files *files, int fd, uint64_t time, bool *ambiguous)

@@ -102,6 +102,7 @@ struct frame {
 	struct call call; /* of a hooked function: without a row; sp is that of its entry */
 	const struct hook_function *hook; /* NULL: a system call */
 	uint64_t return_address;
+	bool no_result;    /* of a hooked function: it has ended where that cannot be seen */
 	unsigned handlers; /* the task's, when it began */
 	const char *name;  /* as written */
 	struct name *path; /* what fhash says, when it is a path's */

@@ -15,9 +15,6 @@
 /* Longer strings than this are not measured. */
 #define TEXT_MOST (16UL << 20)
 
-/* A stream that lies so close to the stack pointer is on the stack. */
-#define ON_STACK_REACH (1UL << 16)
-
 /* Where a stack may end that grows as long as it is used. */
 #define OWN_STACK (8UL << 20)
 
@@ -28,6 +25,7 @@
  * (struct _IO_FILE, _fileno); musl's is in its stdio_impl.h (fd). */
 #define GLIBC_FILENO 112
 #define MUSL_FILENO  120
+#define MUSL_CLOSE   24
 
 static bool is_stdio(const struct frame *frame)
 {
@@ -61,17 +59,26 @@ static bool is_left(struct tracer *tracer, struct task *task, const struct frame
 	       there != frame->return_address;
 }
 
-bool hook_is_around(const struct frame *frame, const struct task *task, uint64_t sp)
+/* @return whether a call at `sp` is made by the frame's function: from below it on its stack, and not by a
+ * signal handler that came in between. */
+static bool is_inside(const struct frame *frame, unsigned handlers, uint64_t sp)
 {
-	return frame->hook && frame->handlers == task->handlers && frame->call.sp >= sp &&
+	return frame->hook && frame->handlers == handlers && frame->call.sp >= sp &&
 	       frame->call.sp - sp < STACK_REACH;
+}
+
+bool hook_is_around(const struct frame *frame, const struct frame *call)
+{
+	/* A handler's calls are inside what it has interrupted, whatever stack it has. */
+	return is_inside(frame, call->handlers, call->call.sp) ||
+	       (frame->hook && frame->handlers < call->handlers);
 }
 
 enum layer hooks_layer(const struct task *task, const struct frame *call)
 {
 	for (size_t i = 0; i < task->nframes; i++) {
 		const struct frame *frame = &task->frames[i];
-		if (!is_stdio(frame) || !hook_is_around(frame, task, call->call.sp))
+		if (!is_stdio(frame) || !is_inside(frame, call->handlers, call->call.sp))
 			continue;
 		/* What exit flushes is the streams'; what else it does is not. */
 		if (is_flush(frame) ? call->file && call->file->streamed : frame->record)
@@ -120,26 +127,25 @@ static uint64_t argument(const struct frame *frame, unsigned n)
 	return frame->call.args[n];
 }
 
-static struct file *file_of_fd(struct tracer *tracer, struct task *task, struct frame *frame,
-			       int fd)
+static struct file *file_of_fd(struct tracer *tracer, struct task *task, int fd, uint64_t time)
 {
 	bool ambiguous;
-	struct file *file = resolve_fd(tracer, task, fd, frame->call.start, &ambiguous);
+	struct file *file = resolve_fd(tracer, task, fd, time, &ambiguous);
 
 	if (file)
 		file->streamed = true;
 	return file ? file_ref(file) : NULL;
 }
 
-static struct file *file_of_stream(struct tracer *tracer, struct task *task, struct frame *frame,
-				   uint64_t stream)
+static struct file *file_of_stream(struct tracer *tracer, struct task *task,
+				   const struct frame *frame, uint64_t stream, uint64_t time)
 {
 	unsigned offset = frame->hook->libc == OBJECT_MUSL ? MUSL_FILENO : GLIBC_FILENO;
 	int fd;
 
 	if (!stream || memory_read(tracer, task, stream + offset, &fd, sizeof(fd)) != sizeof(fd))
 		return NULL;
-	return file_of_fd(tracer, task, frame, fd);
+	return file_of_fd(tracer, task, fd, time);
 }
 
 static void copy_text(struct tracer *tracer, struct task *task, struct call *call, unsigned n)
@@ -169,17 +175,18 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 				about_file = false;
 			else
 				frame->file = file_of_stream(tracer, task, frame,
-							     argument(frame, f->arg));
+							     argument(frame, f->arg), call->start);
 			break;
 		case HOOK_STDIN:
 		case HOOK_STDOUT:
 		case HOOK_STDERR:
 			about_file = true;
-			frame->file = file_of_fd(tracer, task, frame, f->kind - HOOK_STDIN);
+			frame->file = file_of_fd(tracer, task, f->kind - HOOK_STDIN, call->start);
 			break;
 		case HOOK_ON_FD:
 			about_file = true;
-			frame->file = file_of_fd(tracer, task, frame, (int)argument(frame, f->arg));
+			frame->file =
+				file_of_fd(tracer, task, (int)argument(frame, f->arg), call->start);
 			break;
 		case HOOK_OPENS:
 			about_file = false;
@@ -207,17 +214,19 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 	return true;
 }
 
-/* musl formats into strings, and dprintf into a descriptor, through a stream that it makes on its stack; the
- * program has none. */
-static bool is_on_stack(const struct hook_function *function, const struct arch_regs *regs)
+/* musl formats into strings, and dprintf into a descriptor, through a stream that it makes up; the program has
+ * none. Only those lack the function that closes them (its stdio_impl.h). */
+static bool is_made_up(struct tracer *tracer, struct task *task,
+		       const struct hook_function *function, const struct arch_regs *regs)
 {
-	uint64_t sp = arch_regs_sp(regs);
+	uint64_t closer;
 
 	if (!function->row || function->libc != OBJECT_MUSL)
 		return false;
 	for (const struct hook_field *f = function->row->fields; f->kind != HOOK_END; f++) {
 		uint64_t stream = arch_regs_function_arg(regs, f->arg);
-		if (f->kind == HOOK_STREAM && stream > sp && stream - sp < ON_STACK_REACH)
+		if (f->kind == HOOK_STREAM && stream &&
+		    memory_read(tracer, task, stream + MUSL_CLOSE, &closer, 8) == 8 && !closer)
 			return true;
 	}
 	return false;
@@ -247,10 +256,10 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	/* Streams use each other; the outermost call is the program's. */
 	for (size_t i = 0; function->row && i < task->nframes; i++) {
 		const struct frame *outer = &task->frames[i];
-		if (is_stdio(outer) && !is_flush(outer) && hook_is_around(outer, task, sp))
+		if (is_stdio(outer) && !is_flush(outer) && is_inside(outer, task->handlers, sp))
 			return;
 	}
-	if (is_on_stack(function, regs))
+	if (is_made_up(tracer, task, function, regs))
 		return;
 	struct frame *frame = task_push(task);
 	if (!frame) {
@@ -378,13 +387,13 @@ static void add_result(struct event *event, const struct hook_row *row, int64_t 
 	}
 }
 
-static void add_user(struct event *event, const struct call *call)
+static void add_user(struct event *event, const struct call *call, bool no_result)
 {
 	static const char *const keys[] = {"a0", "a1", "a2", "a3", "a4", "a5"};
 
 	for (unsigned n = 0; n < 6; n++)
 		decode_int(event, keys[n], (int64_t)call->args[n]);
-	if (call->state == CALL_DONE)
+	if (call->state == CALL_DONE && !no_result)
 		decode_int(event, "ret", call->ret);
 }
 
@@ -396,7 +405,8 @@ static void note_stream(struct tracer *tracer, struct task *task, struct frame *
 	if (frame->hook->row->result != HOOK_R_POINTER || frame->call.ret == 0 ||
 	    (f->kind != HOOK_OPENS && f->kind != HOOK_END))
 		return;
-	struct file *file = file_of_stream(tracer, task, frame, (uint64_t)frame->call.ret);
+	struct file *file =
+		file_of_stream(tracer, task, frame, (uint64_t)frame->call.ret, frame->call.end);
 	if (!frame->path && file && file->name)
 		frame->path = name_ref(file->name);
 	file_unref(file);
@@ -410,7 +420,7 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	uint64_t sum;
 
 	/* Without a table row it is the user's. A call that only opens says no more at its end. */
-	if (row && call->state == CALL_DONE)
+	if (row && call->state == CALL_DONE && !frame->no_result)
 		note_stream(tracer, task, frame);
 	if (!frame->record || !task->process->trace)
 		return;
@@ -418,11 +428,11 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	event.layer = row ? LAYER_STDIO : LAYER_FUNC;
 	event.name = frame->hook->name;
 	if (!row) {
-		add_user(&event, call);
+		add_user(&event, call, frame->no_result);
 	} else {
 		for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++)
 			add_field(&event, call, f);
-		if (call->state == CALL_DONE) {
+		if (call->state == CALL_DONE && !frame->no_result) {
 			if (bytes_moved(tracer, task, frame, &sum))
 				decode_uint(&event, "size_sum", sum);
 			add_result(&event, row, call->ret);
@@ -430,5 +440,5 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	}
 	if (call->state == CALL_CUT)
 		decode_int(&event, "cut", 1);
-	decode_write(tracer, task, &event, call->sp, true);
+	decode_write(tracer, task, &event, frame, true);
 }

@@ -103,6 +103,14 @@ static bool symbol_matches(const struct hooks *hooks, size_t p, const char *name
 	return found;
 }
 
+/* Compilers move what is rarely executed out of a function: that is no function, it is jumped to. */
+static bool is_part(const char *name)
+{
+	const char *cold = strstr(name, ".cold");
+
+	return cold && (cold[5] == '\0' || cold[5] == '.');
+}
+
 static void find_user(struct builder *b, const char *path)
 {
 	const struct hook_options *options = &b->hooks->options;
@@ -120,8 +128,11 @@ static void find_user(struct builder *b, const char *path)
 			b->hooks->regexes[p].matched = true;
 			if (map_get(&b->by_address, symbols[i].address))
 				continue;
+			if (is_part(symbols[i].name))
+				continue;
 			if (symbols[i].ifunc) {
 				census->found++;
+				b->result->refused++;
 				refuse(b->hooks, census, symbols[i].name,
 				       "chosen at start-up (IFUNC)");
 				continue;
@@ -173,6 +184,7 @@ static void plan_all(struct builder *b)
 		const struct plan *plan =
 			plan_function(b->object, hooks->decoder, function->address);
 		if (!plan || plan->refused) {
+			b->result->refused++;
 			refuse(hooks, census, function->name,
 			       plan ? plan->refused : "out of memory");
 			continue;

@@ -93,6 +93,11 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	return true;
 }
 
+static uint64_t first_address(const struct hook_object *object)
+{
+	return object->nplaces ? object->places[0].address : 0;
+}
+
 static void place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
 			 const struct module *module)
 {
@@ -102,6 +107,12 @@ static void place_module(struct hooks *hooks, struct tracer *tracer, struct task
 
 	if (!object)
 		return;
+	/* Said once for each image that has the file. */
+	if (module->begin <= module->bias + first_address(object) &&
+	    module->bias + first_address(object) < module->end)
+		unverified += !map_get(&space->points, module->bias + first_address(object))
+				      ? object->refused
+				      : 0;
 	for (size_t i = 0; i < object->nplaces; i++) {
 		const struct hook_place *place = &object->places[i];
 		/* The part of the file that is mapped here. */
@@ -167,20 +178,43 @@ static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near
 	return 0;
 }
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
 /* @return the address of SLOT_SIZE unused bytes near the code at `address`, 0: none. */
 static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_space *space,
 			  uint64_t address)
 {
-	uint64_t far = space->page > address ? space->page - address : address - space->page;
-
-	if (!space->page || space->page_used + SLOT_SIZE > PAGE || far >= REACH) {
-		space->page = map_page(tracer, task, address);
-		space->page_used = 0;
+	for (unsigned i = 0; i < space->nfreed; i++) {
+		uint64_t slot = space->freed[i];
+		if (distance(slot, address) < REACH) {
+			space->freed[i] = space->freed[--space->nfreed];
+			return slot;
+		}
 	}
-	if (!space->page)
+	for (size_t i = 0; i < space->npages; i++) {
+		struct hook_page *page = &space->pages[i];
+		if (page->used + SLOT_SIZE <= PAGE && distance(page->address, address) < REACH) {
+			page->used += SLOT_SIZE;
+			return page->address + page->used - SLOT_SIZE;
+		}
+	}
+	struct hook_page *pages = reallocarray(space->pages, space->npages + 1, sizeof(*pages));
+	uint64_t page = pages ? map_page(tracer, task, address) : 0;
+	if (pages)
+		space->pages = pages;
+	if (!page)
 		return 0;
-	space->page_used += SLOT_SIZE;
-	return space->page + space->page_used - SLOT_SIZE;
+	pages[space->npages++] = (struct hook_page){.address = page, .used = SLOT_SIZE};
+	return page;
+}
+
+static void free_slot(struct hook_space *space, uint64_t slot)
+{
+	if (slot && space->nfreed < HOOK_FREED)
+		space->freed[space->nfreed++] = slot;
 }
 
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point)
@@ -203,8 +237,7 @@ uint64_t hook_points_data(struct tracer *tracer, struct task *task, struct hook_
 {
 	/* Used for one call only, so one place does; any will. */
 	if (!space->data)
-		space->data =
-			take_slot(tracer, task, space, space->page ? space->page : task->mm->entry);
+		space->data = take_slot(tracer, task, space, task->mm->entry);
 	if (!space->data || len > SLOT_SIZE || memory_write(task, space->data, bytes, len) < 0)
 		return 0;
 	return space->data;
@@ -245,8 +278,12 @@ void hook_points_drop_return(struct task *task, struct hook_point *point)
 	if (point->place)
 		return;
 	/* For good: a thread that has hit it meanwhile is told from the byte that is there now. */
-	if (memory_write(task, point->address, point->insn.bytes, 1) == 0)
+	if (memory_write(task, point->address, point->insn.bytes, 1) == 0) {
+		/* Its copy may be where a thread stands, if it was executed there. */
+		if (!point->slot_used)
+			free_slot(task->mm->hooks, point->slot);
 		remove_point(task->mm->hooks, point);
+	}
 }
 
 #define SECOND 1000000000ULL
@@ -323,8 +360,13 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		free(copy);
 		return NULL;
 	}
-	copy->page = space->page;
-	copy->page_used = space->page_used;
+	copy->pages = reallocarray(NULL, space->npages + 1, sizeof(*copy->pages));
+	if (!copy->pages) {
+		hook_space_free(copy);
+		return NULL;
+	}
+	memcpy(copy->pages, space->pages, space->npages * sizeof(*copy->pages));
+	copy->npages = space->npages;
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
 	copy->lifted_until = space->lifted_until;
@@ -356,5 +398,6 @@ void hook_space_free(struct hook_space *space)
 		free(slot->value);
 	map_free(&space->points);
 	modules_free(&space->modules);
+	free(space->pages);
 	free(space);
 }

@@ -117,6 +117,7 @@ static void do_displaced(struct tracer *tracer, struct task *task, struct hook_p
 	struct access access = {tracer, task};
 
 	if (point->slot) {
+		point->slot_used = true;
 		arch_regs_set_ip(regs, point->slot);
 		return;
 	}
@@ -125,8 +126,10 @@ static void do_displaced(struct tracer *tracer, struct task *task, struct hook_p
 		return;
 	/* Its stack may have to grow first, or it has to fault: both the processor's own work. */
 	uint64_t slot = hook_points_slot(tracer, task, point);
-	if (slot)
+	if (slot) {
+		point->slot_used = true;
 		arch_regs_set_ip(regs, slot);
+	}
 }
 
 /* At an indirect jump out of a function: it ends where that returns to. */
@@ -138,9 +141,9 @@ static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct tas
 
 	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
 		return;
-	const struct frame *frame = hook_call_at(task, sp, return_address);
+	struct frame *frame = hook_call_at(task, sp, return_address);
 	if (frame && !hook_points_plant_return(hooks, tracer, task, return_address)) {
-		/* Without it the result is not to be had. */
+		frame->no_result = true;
 		hook_call_end(tracer, task, sp, 0);
 	}
 }

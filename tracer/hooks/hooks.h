@@ -64,9 +64,8 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame);
 /* @return LAYER_SYSCALL for a system call that a recorded stream's call makes, else LAYER_POSIX. */
 enum layer hooks_layer(const struct task *task, const struct frame *call);
 
-/* @return whether a call at `sp` is made by the frame's hooked function: from below it on its stack, and not
- * by a signal handler that came in between. */
-bool hook_is_around(const struct frame *frame, const struct task *task, uint64_t sp);
+/* @return whether a call is made inside the frame's hooked function, by itself or by a signal handler. */
+bool hook_is_around(const struct frame *frame, const struct frame *call);
 
 /* @return whether a breakpoint of ours is at the address; `space` may be NULL. */
 bool hook_space_has(const struct hook_space *space, uint64_t address);

@@ -39,6 +39,7 @@ struct hook_object {
 	size_t nfunctions;
 	struct hook_place *places;
 	size_t nplaces;
+	unsigned refused; /* functions that were found and are not hooked */
 };
 
 /* A breakpoint in an address space. */
@@ -51,14 +52,25 @@ struct hook_point {
 	uint64_t second; /* when the count began, ns */
 	unsigned long hits;
 	bool lifted;
-	uint64_t slot; /* where the displaced instruction has been copied to; 0: nowhere */
+	bool slot_used; /* some thread was sent there */
+	uint64_t slot;  /* where the displaced instruction has been copied to; 0: nowhere */
 };
+
+/* A page of the program for copies of displaced instructions, near their code. */
+struct hook_page {
+	uint64_t address;
+	unsigned used;
+};
+
+#define HOOK_FREED 64
 
 struct hook_space {
 	struct modules modules;
-	struct map points; /* struct hook_point by address */
-	uint64_t page;     /* where copies go; 0: no page yet */
-	unsigned page_used;
+	struct map points;       /* struct hook_point by address */
+	struct hook_page *pages; /* where copies go */
+	size_t npages;
+	uint64_t freed[HOOK_FREED]; /* room for copies that is not needed any more */
+	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
 	unsigned long user_hooks;
 	unsigned lifted;       /* points that are lifted */
