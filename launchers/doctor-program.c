@@ -135,7 +135,16 @@ static void add_layers(struct doctor *doctor, const struct format *format)
 	struct doctor_row *row;
 
 	if (format->machine == EM_X86_64 && format->is_64) {
-		doctor_add(doctor, "layers", DOCTOR_OK, "POSIX (system calls)");
+		row = doctor_add(doctor, "layers", DOCTOR_OK,
+				 "POSIX (system calls), STDIO (streams)");
+		if (format->has_loader || format->has_symbols)
+			return;
+		row->state = DOCTOR_DEGRADED;
+		snprintf(row->found, sizeof(row->found), "POSIX (system calls)");
+		snprintf(row->why.cause, sizeof(row->why.cause),
+			 "the program is static and has no symbols: its streams cannot be found");
+		snprintf(row->why.remedy, sizeof(row->why.remedy),
+			 "do not strip it, or name a directory with its debug file by --symbols");
 		return;
 	}
 	row = doctor_add(doctor, "layers", DOCTOR_DEGRADED, "none");

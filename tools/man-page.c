@@ -105,6 +105,12 @@ static void print_classes(void)
 	      "counted: the trace has a line \\fBskipped:\\fIwhat\\fR for each kind. "
 	      "\\fB\\-e +%ipc,+%network\\fR records them.\n"
 	      ".PP\n"
+	      "Calls of the C library's streams are recorded with category STDIO (item "
+	      "\\fBstdio\\fR, or "
+	      "a function's name), unless the program has no symbols; system calls inside them "
+	      "have "
+	      "category SYSCALL. Functions named by \\fB\\-x\\fR have category FUNC.\n"
+	      ".PP\n"
 	      "What could not be seen, such as requests on io_uring rings, is counted as well: the "
 	      "line "
 	      "at the end names it, and the trace has a line \\fBlost:\\fIwhat\\fR.\n",
