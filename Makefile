@@ -46,7 +46,7 @@ all: $(B)/dftrace-run $(B)/dftrace-run.1
 
 # One file that needs no libraries where it runs.
 static:
-	$(Q)for l in seccomp elf z md c; do \
+	$(Q)for l in seccomp elf z md capstone stdc++ c; do \
 		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
 			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
 	done

@@ -135,12 +135,12 @@ static void add_layers(struct doctor *doctor, const struct format *format)
 	struct doctor_row *row;
 
 	if (format->machine == EM_X86_64 && format->is_64) {
-		row = doctor_add(doctor, "layers", DOCTOR_OK,
-				 "POSIX (system calls), STDIO (streams)");
-		if (format->has_loader || format->has_symbols)
+		if (format->has_loader || format->has_symbols) {
+			doctor_add(doctor, "layers", DOCTOR_OK,
+				   "POSIX (system calls), STDIO (streams)");
 			return;
-		row->state = DOCTOR_DEGRADED;
-		snprintf(row->found, sizeof(row->found), "POSIX (system calls)");
+		}
+		row = doctor_add(doctor, "layers", DOCTOR_DEGRADED, "POSIX (system calls)");
 		snprintf(row->why.cause, sizeof(row->why.cause),
 			 "the program is static and has no symbols: its streams cannot be found");
 		snprintf(row->why.remedy, sizeof(row->why.remedy),
