@@ -256,7 +256,7 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	/* Streams use each other; the outermost call is the program's. */
 	for (size_t i = 0; function->row && i < task->nframes; i++) {
 		const struct frame *outer = &task->frames[i];
-		if (is_stdio(outer) && !is_flush(outer) && is_inside(outer, task->handlers, sp))
+		if (is_stdio(outer) && outer->record && is_inside(outer, task->handlers, sp))
 			return;
 	}
 	if (is_made_up(tracer, task, function, regs))
