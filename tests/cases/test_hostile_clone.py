@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from lib.hostile import (children, hostile, is_root, may, pids, said_written, same,  # noqa: F401
+from lib.hostile import (counted, children, hostile, is_root, may, pids, said_written, same,  # noqa: F401
 			 same_words, times, words, written)
-from lib.run import EXTRA, exit_line_agrees
+from lib.run import EXTRA
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]
 needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
@@ -14,7 +14,7 @@ needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
 
 def nothing_lost(run):
 	assert not any(trace.lost() for trace in run.traces), [trace.lost() for trace in run.traces]
-	exit_line_agrees(run)
+	counted(run)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)
