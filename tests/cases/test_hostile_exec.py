@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from lib.hostile import (counted, children, hostile, is_root, pids, same, same_words, said_written,  # noqa: F401
-			 timed, times, words, written)
+from lib.hostile import (children, counted, hostile, is_root, pids,  # noqa: F401
+			 said_written, same, same_words, timed, times, words, written)
 from lib.run import EXTRA, PATIENCE, TRACER, is_alive, program, tracers, wait_until
 
 

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from lib.hostile import (counted, hostile, is_root, pids, same, same_words, sanitized, times, timed, words,  # noqa: F401
-			 written)
+from lib.hostile import (counted, hostile, is_root, same, same_words,  # noqa: F401
+			 sanitized, timed, times, words)
 from lib.run import EXTRA, TRACER, wait_until
 
 MEMORY = "/sys/fs/cgroup/memory"

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 
-from lib.hostile import (comparable, counted, hostile, is_root, may, pids, same, same_words, times, timed, words,  # noqa: F401
-			 written)
+from lib.hostile import (comparable, counted, hostile, is_root, may, same,  # noqa: F401
+			 same_words, times, words)
 from lib.run import EXTRA, TRACER
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]

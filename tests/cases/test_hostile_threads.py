@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from lib.hostile import (counted, hostile, pids, same, same_words, times, timed, words, written)  # noqa: F401
+from lib.hostile import counted, hostile, pids, same, same_words, times  # noqa: F401
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from lib.hostile import (hostile, is_root, may, pids, said_written, same, same_words, times,  # noqa: F401
-			 timed, words, written)
+from lib.hostile import (hostile, is_root, pids, said_written, same,  # noqa: F401
+			 same_words, timed, times, words, written)
 from lib.run import EXTRA, TRACER, program
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]

@@ -10,10 +10,10 @@ import stat
 
 import pytest
 
-from lib.hostile import (comparable, hostile, is_root, may, said_written, same, same_words, sanitized,  # noqa: F401
-			 timed, times, words, written)
+from lib.hostile import (comparable, hostile, is_root, may, said_written, same,  # noqa: F401
+			 same_words, sanitized, timed, times, words, written)
 from lib.oracle import differences, said, values
-from lib.run import EXTRA, Runner, exit_line_agrees, program
+from lib.run import EXTRA, exit_line_agrees, program, Runner
 
 USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
 	"--inh-caps=-all"]

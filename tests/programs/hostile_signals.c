@@ -250,6 +250,8 @@ static void restart(long way)
 		wait_ms = 20000;
 	if (way == 1)
 		pipe_ms = 20000;
+	if (way == 0)
+		wait_ms = 900;
 	on_signal(SIGUSR1, way == 2 ? SA_RESTART : 0);
 	ignore(SIGUSR2);
 	for (size_t i = 0; i < count; i++) {
