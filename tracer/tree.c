@@ -300,6 +300,40 @@ static struct task *merge_threads(struct tracer *tracer, pid_t pid, pid_t former
 	return task;
 }
 
+static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t now)
+{
+	struct observer *o;
+
+	decode_cut(tracer, task, 0, now);
+	if (task->over)
+		return;
+	task->over = true;
+	STAILQ_FOREACH (o, &tracer->observers, link) {
+		if (o->thread_exit)
+			o->thread_exit(o, tracer, task);
+		if (task->process->threads == 1 && o->process_exit)
+			o->process_exit(o, tracer, task);
+	}
+}
+
+/* When a process execs or is dead, its other threads are gone, told or not: one that took the leader's number
+ * by exec and was killed in that is not reported under its own. */
+static void drop_others(struct tracer *tracer, struct task *last, uint64_t now)
+{
+	struct process *process = last->process;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while (process->threads > 1 && (slot = map_next(&tracer->tasks, &at))) {
+		struct task *task = slot->value;
+		if (task == last || task->process != process)
+			continue;
+		thread_is_over(tracer, task, now);
+		remove_task(tracer, task);
+		at = 0; /* the table has changed */
+	}
+}
+
 void tree_exec(struct tracer *tracer, struct task *task, const struct status *status)
 {
 	unsigned long former = (unsigned long)status->tid;
@@ -309,6 +343,7 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 	task = merge_threads(tracer, status->tid, (pid_t)former, status->time);
 	if (!task)
 		return;
+	drop_others(tracer, task, status->time);
 	struct name *program = end_old_image(tracer, task, status->time);
 
 	struct mm *mm = mm_new();
@@ -343,22 +378,6 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 		tracer->main_started = true;
 	}
 	loop_restart(tracer, task, 0);
-}
-
-static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t now)
-{
-	struct observer *o;
-
-	decode_cut(tracer, task, 0, now);
-	if (task->over)
-		return;
-	task->over = true;
-	STAILQ_FOREACH (o, &tracer->observers, link) {
-		if (o->thread_exit)
-			o->thread_exit(o, tracer, task);
-		if (task->process->threads == 1 && o->process_exit)
-			o->process_exit(o, tracer, task);
-	}
 }
 
 void tree_exit_stop(struct tracer *tracer, struct task *task, const struct status *status)
@@ -401,6 +420,8 @@ void tree_dead(struct tracer *tracer, const struct status *status)
 
 	if (task) {
 		if (task->process) {
+			if (task->tid == task->process->pid)
+				drop_others(tracer, task, status->time);
 			thread_is_over(tracer, task, status->time);
 			if (task->tid == task->process->pid)
 				process_is_over(tracer, task, status);

@@ -1,12 +1,9 @@
 """Processes that share memory, descriptors or parents; namespaces; numbers that come again."""
 
-import os
-
 import pytest
 
-from lib.hostile import (children, hostile, is_root, may, pids, said_written, same,  # noqa: F401
-			 same_words, times, words, written)
-from lib.run import EXTRA, exit_line_agrees
+from lib.hostile import (children, counted, hostile, is_root, may, pids,  # noqa: F401
+			 said_written, same, same_words, times, words, written)
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]
 needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
@@ -14,7 +11,7 @@ needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
 
 def nothing_lost(run):
 	assert not any(trace.lost() for trace in run.traces), [trace.lost() for trace in run.traces]
-	exit_line_agrees(run)
+	counted(run)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from lib.hostile import (children, hostile, is_root, pids, same, same_words, said_written,  # noqa: F401
-			 timed, times, words, written)
-from lib.run import EXTRA, PATIENCE, TRACER, exit_line_agrees, is_alive, program, tracers, wait_until
+from lib.hostile import (children, counted, hostile, is_root, pids,  # noqa: F401
+			 said_written, same, same_words, timed, times, words, written)
+from lib.run import EXTRA, PATIENCE, TRACER, is_alive, program, tracers, wait_until
 
 
 def images(run):
@@ -177,7 +177,7 @@ def test_behind_a_shell(runner, times):
 
 def test_tracer_of_what_stays_behind_can_be_ended(runner):
 	"""Killing what stays behind ends the tracer too, and completes the traces."""
-	run = runner.start(["sh", "-c", "{ echo > file; exec sleep 100; } >&- 2>&- & echo $! > pid"])
+	run = runner.start(["sh", "-c", "mkfifo fifo; { echo > file; : < fifo; } >&- 2>&- & echo $! > pid"])
 	assert run.process.wait(30) == 0
 	pid = wait_until(lambda: os.path.exists(run.path("pid")) and
 			 int(open(run.path("pid"), encoding="ascii").read() or 0))
@@ -192,4 +192,20 @@ def test_tracer_of_what_stays_behind_can_be_ended(runner):
 def test_exit_line_counts_earlier_images(runner, options):
 	"""What an image did that ended by exec is in the sum, too, however short the last one is."""
 	for _ in range(15):
-		exit_line_agrees(timed(runner, ["sh", "-c", "echo a > f; exec sh -c 'echo b > f'"], options))
+		counted(timed(runner, ["sh", "-c", "echo a > f; exec sh -c 'echo b > f'"], options))
+
+
+@pytest.mark.skipif(not is_root(), reason="only root may choose a pid")
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.full)])
+def test_killed_while_a_thread_execs(both, count):
+	"""The thread is gone under its number though nothing was heard of that; who has it next is new."""
+	run = timed(both, hostile("exec", "killed-exec", count), timeout=300)
+	assert run.status == 0, run.stderr
+	if words(run, "refused"):
+		pytest.skip("no right to choose a pid")
+	said, found = pids(run, "again"), children(run)
+	assert said <= found, said - found
+	again = [event for event in run.of("write", run.path("again"))]
+	assert {event.pid for event in again} == set(said) and len(again) == count
+	for trace in run.traces:
+		assert trace.start.args["ppid"] > 1

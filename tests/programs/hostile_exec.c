@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -269,6 +270,62 @@ static void killed_parents(long count)
 	tell("killed\t%ld", count);
 }
 
+struct clone_arguments {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+		set_tid_size;
+};
+
+static void *tell_and_exec(void *data)
+{
+	char *const image[] = {"true", NULL};
+
+	*(volatile pid_t *)data = (pid_t)syscall(SYS_gettid);
+	execv("/bin/true", image);
+	return NULL;
+}
+
+/* Processes are killed in the moment in which a thread becomes the leader by exec, so that it is not seen;
+ * then its former number comes again. */
+static void killed_exec(long count)
+{
+	volatile pid_t *tid =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+
+	CHECK(tid != MAP_FAILED);
+	for (long i = 0; i < count; i++) {
+		*tid = 0;
+		pid_t pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			put("killed", 1);
+			CHECK(pthread_create(&thread, NULL, tell_and_exec, (void *)tid) == 0);
+			pause_ms(10000);
+			_exit(1);
+		}
+		while (*tid == 0)
+			;
+		for (volatile long k = 0; k < i % 200 * 2000; k++)
+			;
+		kill(pid, SIGKILL);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+		pid_t wanted[1] = {*tid};
+		struct clone_arguments args = {
+			.exit_signal = SIGCHLD, .set_tid = (uintptr_t)wanted, .set_tid_size = 1};
+		pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+		if (pid < 0) {
+			tell("refused\t%d", errno);
+			return;
+		}
+		if (pid == 0) {
+			put("again", 2);
+			_exit(0);
+		}
+		tell("again\t~%d", pid);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+	}
+}
+
 /* Leaves a process behind that has nothing of ours and works `count` ms later. */
 static void behind(long count)
 {
@@ -327,6 +384,7 @@ static const struct hostile_case cases[] = {
 	{"grandchildren", grandchildren},
 	{"killed-parents", killed_parents},
 	{"behind", behind},
+	{"killed-exec", killed_exec},
 	{"ids", ids},
 	{"exec-ids", exec_ids},
 };

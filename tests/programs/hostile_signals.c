@@ -76,7 +76,9 @@ static void ttou(long count)
 	pid_t leader = fork();
 	CHECK(leader >= 0);
 	if (leader == 0) {
-		CHECK(setsid() > 0 && (slave = open(name, O_RDWR)) >= 0);
+		int pipes[2];
+		char byte;
+		CHECK(setsid() > 0 && (slave = open(name, O_RDWR)) >= 0 && pipe(pipes) == 0);
 		pid_t job = fork();
 		CHECK(job >= 0);
 		if (job == 0) {
@@ -85,6 +87,8 @@ static void ttou(long count)
 			int result = tcsetpgrp(slave, getpgrp());
 			tell("job\t%d %d", result, tcgetpgrp(slave) == getpgrp());
 			put("job", 12);
+			/* Not before it has been seen to go on. */
+			CHECK(read(pipes[0], &byte, 1) == 1);
 			_exit(3);
 		}
 		CHECK(waitpid(job, &status, WUNTRACED) == job);
@@ -93,6 +97,7 @@ static void ttou(long count)
 		CHECK(tcsetpgrp(slave, job) == 0 && kill(job, SIGCONT) == 0);
 		CHECK(waitpid(job, &status, WCONTINUED) == job);
 		tell("continued\t%d", WIFCONTINUED(status));
+		CHECK(write(pipes[1], "x", 1) == 1);
 		reap(job, "job");
 		_exit(0);
 	}
@@ -245,6 +250,8 @@ static void restart(long way)
 		wait_ms = 20000;
 	if (way == 1)
 		pipe_ms = 20000;
+	if (way == 0)
+		wait_ms = 900;
 	on_signal(SIGUSR1, way == 2 ? SA_RESTART : 0);
 	ignore(SIGUSR2);
 	for (size_t i = 0; i < count; i++) {
