@@ -373,7 +373,7 @@ static void test_unknown(void **state)
 	refused("-qz x", "unknown option -z");
 	refused("--new\nline x", "'--new\\x0aline'");
 	refused("-\n x", "unknown option");
-	refused("--no x", "ambiguous option '--no': could be --no-compress, --no-placement");
+	refused("--no x", "ambiguous option '--no': could be --no-stdio, --no-compress, --no-placement");
 	refused("--no-s x", "--no-seccomp");
 	/* What later versions bring, and what strace has. */
 	refused("-x f x", "unknown option -x");
