@@ -318,11 +318,17 @@ def test_bad_hook_files(runner):
 
 def test_max_hooks(runner):
 	"""What is beyond is refused, and counted."""
-	args = [prototype("gcc.pie.O2").build("hooks_ends"), "tail"]
-	run = runner.traced(args, [*EVERY, "--max-hooks", "2"])
+	path = prototype("gcc.pie.O2").build("hooks_ends")
+	symbols = subprocess.run(["nm", path], check=True, capture_output=True).stdout
+	count = len(re.findall(rb" T hooked_\w+$", symbols, re.MULTILINE))
+	run = runner.traced([path, "tail"], [*EVERY, "--max-hooks", "2"])
 	assert run.status == 0
 	assert len(names(run)) <= 2
-	assert b"--max-hooks" in run.stderr and re.search(rb"\b1[0-9]\b", run.stderr), run.stderr
+	said = re.search(rb"(\d+) more beyond --max-hooks", run.stderr)
+	assert said and int(said[1]) == count - 2, run.stderr
+	whole = runner.traced([path, "tail"], [*EVERY, "--max-hooks", str(count)])
+	assert b"--max-hooks" not in whole.stderr, whole.stderr
+	same_functions(whole)
 
 
 @pytest.mark.parametrize("form", some(*TWO))
