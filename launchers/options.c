@@ -317,7 +317,6 @@ static int add_hook_file(struct options *options, const char *path, struct buf *
 	char *line = NULL;
 	size_t size = 0;
 	int result = 0;
-	ssize_t n;
 
 	FILE *f = fopen(path, "re");
 	if (!f) {
@@ -326,7 +325,7 @@ static int add_hook_file(struct options *options, const char *path, struct buf *
 		buf_addf(error, " cannot be read: %s", strerror(errno));
 		return -1;
 	}
-	while (result == 0 && (n = getline(&line, &size, f)) >= 0) {
+	while (result == 0 && getline(&line, &size, f) >= 0) {
 		line[strcspn(line, "\r\n")] = '\0';
 		const char *pattern = line + strspn(line, " \t");
 		if (pattern[0] && pattern[0] != '#')

@@ -65,8 +65,11 @@
 #define B_ONE       HOOK_B_ONE, 0
 
 /* `moved` is two initialisers, the kind and the argument. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): initialisers, which parentheses would break */
 #define HOOK(word, values, returns, moved, names)                                                  \
 	{.name = #word, .fields = values, .result = HOOK_##returns, moved, .symbols = names},
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 const struct hook_row hooks_stdio[] = {
 #include "symbols/hooks/stdio.def"
