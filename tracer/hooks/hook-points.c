@@ -365,7 +365,8 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		hook_space_free(copy);
 		return NULL;
 	}
-	memcpy(copy->pages, space->pages, space->npages * sizeof(*copy->pages));
+	if (space->npages)
+		memcpy(copy->pages, space->pages, space->npages * sizeof(*copy->pages));
 	copy->npages = space->npages;
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
