@@ -98,15 +98,17 @@ static uint64_t first_address(const struct hook_object *object)
 	return object->nplaces ? object->places[0].address : 0;
 }
 
-static void place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
-			 const struct module *module)
+/* @return how many functions --max-hooks has left out. */
+static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct hook_object *object = hook_object_get(hooks, module->object, module->path);
 	unsigned long unverified = 0;
+	unsigned long beyond = 0;
 
 	if (!object)
-		return;
+		return 0;
 	/* Said once for each image that has the file. */
 	if (module->begin <= module->bias + first_address(object) &&
 	    module->bias + first_address(object) < module->end)
@@ -120,12 +122,12 @@ static void place_module(struct hooks *hooks, struct tracer *tracer, struct task
 		if (address < module->begin || address >= module->end)
 			continue;
 		bool user = place->function && !place->function->row;
-		if (user && !map_get(&space->points, address) &&
-		    ++space->user_hooks > hooks->options.max_hooks) {
-			unsigned long beyond = space->user_hooks - hooks->options.max_hooks;
-			if (beyond > hooks->beyond)
-				hooks->beyond = beyond;
-			continue;
+		if (user && !map_get(&space->points, address)) {
+			if (space->user_hooks >= hooks->options.max_hooks) {
+				beyond++;
+				continue;
+			}
+			space->user_hooks++;
 		}
 		unverified += !place_one(tracer, task, module, place);
 	}
@@ -133,6 +135,7 @@ static void place_module(struct hooks *hooks, struct tracer *tracer, struct task
 		hooks->stdio.unverified += unverified;
 		task->process->lost[LOST_UNVERIFIED] += unverified;
 	}
+	return beyond;
 }
 
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
@@ -144,10 +147,13 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 	if (!mm->hooks || modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone,
 				       mm->hooks) < 0)
 		return;
+	unsigned long beyond = 0;
 	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
 		if (mm->hooks->modules.items[i].object)
-			place_module(hooks, tracer, task, &mm->hooks->modules.items[i]);
+			beyond += place_module(hooks, tracer, task, &mm->hooks->modules.items[i]);
 	}
+	if (beyond > hooks->beyond)
+		hooks->beyond = beyond;
 }
 
 /* Maps a page near the code, by a call of the program's own. */
