@@ -133,6 +133,12 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	case EFFECT_CLOSE_RANGE:
 		begin_close_range(tracer, task, frame);
 		break;
+	case EFFECT_OWN_FILTER:
+		/* From here on its memory may be closed to us, and breakpoints could not be got over. */
+		if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_DUMPABLE &&
+		    call->args[1] == 0)
+			hooks_withdraw(task);
+		break;
 	case EFFECT_SIGMASK:
 		begin_sigmask(task, call);
 		break;

@@ -19,7 +19,9 @@ void memory_open(struct tracer *tracer, struct task *task)
 	if (!tracer->options->use_proc_mem || task->mm->mem_fd >= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/mem", task->tid);
-	task->mm->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	task->mm->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (task->mm->mem_fd < 0)
+		task->mm->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static ssize_t peek(pid_t tid, uint64_t address, unsigned char *to, size_t len)
@@ -122,6 +124,10 @@ int memory_write(struct task *task, uint64_t address, const void *from, size_t l
 {
 	const unsigned char *bytes = from;
 
+	/* Works after PR_SET_DUMPABLE 0, too; a kernel may refuse forced writes (since Linux 6.12). */
+	if (task->mm->mem_fd >= 0 && address <= INT64_MAX - len &&
+	    pwrite(task->mm->mem_fd, from, len, (off_t)address) == (ssize_t)len)
+		return 0;
 	for (size_t done = 0; done < len;) {
 		uint64_t at = (address + done) & ~7ULL;
 		size_t skip = (size_t)(address + done - at);

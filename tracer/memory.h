@@ -29,7 +29,7 @@ int memory_read_string(struct tracer *tracer, struct task *task, uint64_t addres
  * pages that it has no access to. */
 bool memory_is_accessible(struct task *task, uint64_t address, size_t len);
 
-/* Writes memory of the program, also such that it may not write itself (text), by PTRACE_POKEDATA.
+/* Writes memory of the program, also such that it may not write itself (text): through the kept-open /proc/TID/mem, else by PTRACE_POKEDATA.
  * @return 0, or -1 with errno. */
 int memory_write(struct task *task, uint64_t address, const void *from, size_t len);
 

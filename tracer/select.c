@@ -72,7 +72,6 @@ bool selection_has_streams(const struct selection *selection)
 void selection_default(struct selection *selection)
 {
 	*selection = (struct selection){0};
-	set_streams(selection, "stdio", true);
 	for (size_t i = 0; i < syscall_row_count; i++)
 		selection->rows[i] = classes[syscall_rows[i].class].on;
 }

@@ -69,6 +69,8 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 			if (row->nr == __NR_prctl) {
 				rules[n++] = prctl_rule(row, PR_SET_SECCOMP);
 				rules[n++] = prctl_rule(row, PR_SET_SYSCALL_USER_DISPATCH);
+				if (selection->traps)
+					rules[n++] = prctl_rule(row, PR_SET_DUMPABLE);
 			} else {
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
 			}

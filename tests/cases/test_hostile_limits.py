@@ -74,8 +74,8 @@ TOO_LOW = {
 	"no-files": (resource.RLIMIT_NOFILE, (4, 4)),
 	"few-files": (resource.RLIMIT_NOFILE, (6, 6)),
 	"few-files-soft": (resource.RLIMIT_NOFILE, (6, 4096)),
-	"no-memory": (resource.RLIMIT_AS, (12 << 20, 12 << 20)),
-	"no-data": (resource.RLIMIT_DATA, (400 << 10, 400 << 10)),
+	"no-memory": (resource.RLIMIT_AS, (32 << 20, 32 << 20)),
+	"no-data": (resource.RLIMIT_DATA, (2 << 20, 2 << 20)),
 }
 
 

@@ -12,6 +12,16 @@ from lib.hooked import (HERE, WRITES, bytes_of, consistent, kernel_bytes, matrix
 from lib.run import exit_line_agrees, same_outside
 from lib.straced import agrees, multisets, ordinary_files, strace
 
+
+@pytest.fixture
+def runner(base):
+	"""Streams are recorded on request."""
+	from lib.run import Runner
+	runner = Runner(base, ["-e", "+stdio"])
+	yield runner
+	runner.close()
+
+
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "musl.static.O2", "gcc.static-pie.O2")
 
 

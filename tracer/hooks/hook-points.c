@@ -144,8 +144,9 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 
 	if (!mm->hooks)
 		mm->hooks = calloc(1, sizeof(*mm->hooks));
-	if (!mm->hooks || modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone,
-				       mm->hooks) < 0)
+	if (!mm->hooks || mm->hooks->withdrawn ||
+	    modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone, mm->hooks) <
+		    0)
 		return;
 	unsigned long beyond = 0;
 	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
@@ -349,6 +350,24 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 	}
 }
 
+void hooks_withdraw(struct task *task)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!space || space->withdrawn)
+		return;
+	space->withdrawn = true;
+	task->process->lost[LOST_UNHOOKED_STDIO]++;
+	while ((slot = map_next(&space->points, &at))) {
+		struct hook_point *point = slot->value;
+		memory_write(task, point->address, point->insn.bytes, 1);
+		free(point);
+	}
+	map_free(&space->points);
+}
+
 bool hook_space_has(const struct hook_space *space, uint64_t address)
 {
 	return space && map_get(&space->points, address);
@@ -376,6 +395,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->npages = space->npages;
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
+	copy->withdrawn = space->withdrawn;
 	copy->lifted_until = space->lifted_until;
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;

@@ -16,6 +16,9 @@
 /* ns of a stop that the tracer does not see: the switches to it and back. A hooked call has two. */
 #define STOP_COST 4000
 
+/* ns: less than this is nobody's concern. */
+#define HOT_LEAST 100000000
+
 static struct hooks *hooks_of(struct observer *observer)
 {
 	return (struct hooks *)observer;
@@ -338,7 +341,7 @@ static void report_hot(const struct hook_object *object, uint64_t run, struct bu
 		if (f->dropped)
 			buf_addf(out, "; dropped:%s about %llu calls (--hook-limit)", f->name,
 				 (unsigned long long)f->dropped);
-		if (2 * f->cost > run / 10)
+		if (2 * f->cost > run / 10 && 2 * f->cost > HOT_LEAST)
 			buf_addf(out,
 				 "; hot: %s, %llu calls, %llu %% of the run (%s%s%s leaves it out)",
 				 f->name, (unsigned long long)f->calls,

@@ -67,6 +67,9 @@ enum layer hooks_layer(const struct task *task, const struct frame *call);
 /* @return whether a call is made inside the frame's hooked function, by itself or by a signal handler. */
 bool hook_is_around(const struct frame *frame, const struct frame *call);
 
+/* Takes all breakpoints out of the task's address space, for good. */
+void hooks_withdraw(struct task *task);
+
 /* @return whether a breakpoint of ours is at the address; `space` may be NULL. */
 bool hook_space_has(const struct hook_space *space, uint64_t address);
 

@@ -66,6 +66,7 @@ struct hook_page {
 
 struct hook_space {
 	struct modules modules;
+	bool withdrawn;          /* nothing is hooked here any more */
 	struct map points;       /* struct hook_point by address */
 	struct hook_page *pages; /* where copies go */
 	size_t npages;
