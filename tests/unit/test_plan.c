@@ -201,7 +201,8 @@ static void check(struct fixture *f, const char *name)
 	if (plan->refused)
 		print_plan(name, plan);
 	assert_null(plan->refused);
-	/* cppcheck-suppress comparePointers: the linker makes one array of them */
+	/* The linker makes one array of them. */
+	/* cppcheck-suppress comparePointers */
 	for (const struct expected *e = __start_plan_places; e < __stop_plan_places; e++) {
 		if (e->function != plan->function + bias)
 			continue;
