@@ -152,27 +152,41 @@ static int inherit(struct tracer *tracer, struct task *parent, struct task *chil
 	return 0;
 }
 
+/* A task that is killed in an event's stop may be on in that of its exit, whose message is another: an exit
+ * code, which can look like the number of a task. @return the event's message, 0: not to be had any more. */
+static pid_t event_message(pid_t tid, int event)
+{
+	unsigned long message = 0;
+	siginfo_t info;
+
+	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) < 0 ||
+	    ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) < 0 ||
+	    info.si_code != (event << 8 | SIGTRAP))
+		return 0;
+	return (pid_t)message;
+}
+
 void tree_new_child(struct tracer *tracer, struct task *parent, const struct status *status)
 {
 	int event = status->value >> 8;
 	uint64_t flags = event == PTRACE_EVENT_VFORK ? CLONE_VM | CLONE_VFORK : 0;
 	struct frame *frame = task_top(parent);
-	unsigned long tid = 0;
+	pid_t tid = event_message(parent->tid, event);
 
-	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) < 0 || tid == 0) {
+	if (tid == 0) {
 		loop_restart(tracer, parent, 0);
 		return;
 	}
 	if (parent->want_exit && frame && frame->call.row->effect == EFFECT_CLONE) {
-		frame->call.child = (pid_t)tid;
+		frame->call.child = tid;
 		flags = effects_clone_flags(&frame->call);
 	} else if (event == PTRACE_EVENT_CLONE) {
 		/* Not seen from its entry (a call of another architecture, or recording has ended). */
 		flags = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_THREAD;
 	}
-	struct task *child = map_get(&tracer->tasks, tid);
+	struct task *child = map_get(&tracer->tasks, (uint64_t)tid);
 	if (!child) {
-		child = add_task(tracer, (pid_t)tid);
+		child = add_task(tracer, tid);
 		if (child) {
 			tracer->held++;
 			child->held_since = status->time;
@@ -336,11 +350,10 @@ static void drop_others(struct tracer *tracer, struct task *last, uint64_t now)
 
 void tree_exec(struct tracer *tracer, struct task *task, const struct status *status)
 {
-	unsigned long former = (unsigned long)status->tid;
+	pid_t former = event_message(status->tid, PTRACE_EVENT_EXEC);
 	struct observer *o;
 
-	ptrace(PTRACE_GETEVENTMSG, status->tid, NULL, &former);
-	task = merge_threads(tracer, status->tid, (pid_t)former, status->time);
+	task = merge_threads(tracer, status->tid, former ? former : status->tid, status->time);
 	if (!task)
 		return;
 	drop_others(tracer, task, status->time);

@@ -22,6 +22,15 @@ def runner(base):
 	runner.close()
 
 
+@pytest.fixture(params=["detached", "parent"])
+def both(request, base):
+	from lib.run import Runner
+	runner = Runner(base, ["-e", "+stdio", "--tracer", request.param])
+	runner.form = request.param
+	yield runner
+	runner.close()
+
+
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "musl.static.O2", "gcc.static-pie.O2")
 
 

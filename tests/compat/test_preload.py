@@ -165,7 +165,7 @@ def test_more_streams(runner, library, case):
 
 
 @pytest.mark.parametrize("name, args", [("workers", ["threads", "2", "20"]), ("progress", ["data", "50"]),
-					("workers", ["children", "2", "10"]), ("churn", ["2", "30"])])
+					("workers", ["children", "2", "10"])])
 def test_system_calls(runner, library, name, args):
 	compare(runner, library, [program(name), *args])
 

@@ -300,16 +300,12 @@ def multisets(straced, traced, *, descriptors=True, normalise=None, below=None, 
 		  or image is straced.log.images[0]]
 	for image in images:
 		for name, path, ret, number in image.calls:
-			if path == "/proc/self/maps":
-				continue
 			path = clean(straced, path)
 			if keep(path):
 				theirs[name, path, value(name, ret), number] += 1
 	for event in traced.events:
 		if event.cat not in ("POSIX", "SYSCALL"):
 			continue  # strace knows of no functions
-		if event.path == "/proc/self/maps":
-			continue  # hooks add a page to it
 		if event.name == "wait":
 			continue
 		path = clean(traced, event.path)
