@@ -195,7 +195,8 @@ static void steal_stop(struct tracer *tracer, uint64_t now, void *data)
 	siginfo_t info;
 
 	(void)now;
-	if (!tracer->main_execed || *stolen)
+	/* While a stop of its waits in the queue it would only be let go on from that one. */
+	if (!tracer->main_execed || *stolen || !STAILQ_EMPTY(&tracer->queue))
 		return;
 	if (++*stolen == 1 && ptrace(PTRACE_INTERRUPT, tracer->main_pid, NULL, NULL) == 0)
 		waitid(P_PID, (id_t)tracer->main_pid, &info, WSTOPPED | __WALL);
