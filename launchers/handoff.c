@@ -143,9 +143,8 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 
 	if (options->no_seccomp || !rules) {
 		free(rules);
-		tracer_warn(tracer,
-			    "no seccomp filter (%s): every system call stops, which is slow",
-			    options->no_seccomp ? "--no-seccomp" : "out of memory");
+		tracer_warn_no_filter(tracer,
+				      options->no_seccomp ? "--no-seccomp" : "out of memory");
 		return false;
 	}
 	struct selection selection = options->selection;
@@ -153,9 +152,7 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 	int result = filter_build(rules, wanted_rules(&selection, rules), shared->insns, &len);
 	free(rules);
 	if (result < 0) {
-		tracer_warn(tracer,
-			    "no seccomp filter (%s): every system call stops, which is slow",
-			    strerror(errno));
+		tracer_warn_no_filter(tracer, strerror(errno));
 		return false;
 	}
 	shared->ninsns = len;

@@ -48,9 +48,14 @@ def base(request):
 	return path
 
 
+def options_of(request):
+	"""What all cases of a module give to dftrace-run: its OPTIONS."""
+	return getattr(request.module, "OPTIONS", [])
+
+
 @pytest.fixture
-def runner(base):
-	runner = Runner(base)
+def runner(request, base):
+	runner = Runner(base, options_of(request))
 	yield runner
 	runner.close()
 
@@ -58,7 +63,7 @@ def runner(base):
 @pytest.fixture(params=["detached", "parent"])
 def both(request, base):
 	"""A runner for each of the tracer's two forms."""
-	runner = Runner(base, ["--tracer", request.param])
+	runner = Runner(base, [*options_of(request), "--tracer", request.param])
 	runner.form = request.param
 	yield runner
 	runner.close()

@@ -190,28 +190,6 @@ static bool file_is_recorded(const struct tracer *tracer, const struct syscall_r
 	return skip_is_recorded(tracer, file->skip);
 }
 
-static bool fd_is_recorded(const struct subject *s)
-{
-	const struct frame *frame = s->frame;
-	const struct syscall_row *row = frame->call.row;
-	uint64_t *skipped = s->task->process->skipped;
-	const struct file *file = frame->file ? frame->file : frame->out_file;
-
-	if (!file && s->hidden) {
-		s->task->process->lost[LOST_UNREADABLE]++;
-		return false;
-	}
-	if (!file) {
-		skipped[SKIPPED_BADFD]++;
-		return false;
-	}
-	if (file_is_recorded(s->tracer, row, frame->file) ||
-	    file_is_recorded(s->tracer, row, frame->out_file))
-		return true;
-	skipped[file->skip == FILE_RECORDED ? SKIPPED_DATADIR : skipped_for(file->skip)]++;
-	return false;
-}
-
 bool decode_file_is_recorded(struct tracer *tracer, struct task *task, const struct file *file)
 {
 	uint64_t *skipped = task->process->skipped;
@@ -224,6 +202,23 @@ bool decode_file_is_recorded(struct tracer *tracer, struct task *task, const str
 		return true;
 	skipped[file->skip == FILE_RECORDED ? SKIPPED_DATADIR : skipped_for(file->skip)]++;
 	return false;
+}
+
+static bool fd_is_recorded(const struct subject *s)
+{
+	const struct frame *frame = s->frame;
+	const struct syscall_row *row = frame->call.row;
+	const struct file *file = frame->file ? frame->file : frame->out_file;
+
+	if (!file && s->hidden) {
+		s->task->process->lost[LOST_UNREADABLE]++;
+		return false;
+	}
+	if (file_is_recorded(s->tracer, row, frame->file) ||
+	    file_is_recorded(s->tracer, row, frame->out_file))
+		return true;
+	/* It is not, and this counts why. */
+	return decode_file_is_recorded(s->tracer, s->task, file);
 }
 
 /* Whether an event will be written; what is left out is counted. */

@@ -61,13 +61,12 @@ static void write_line(int fd, const char *line, size_t len)
 		close(own);
 }
 
-static void add_lost(struct tracer *tracer, struct buf *line, const struct writer_totals *totals,
-		     uint64_t now)
+static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t lost[LOST_COUNT],
+		     const struct writer_totals *totals, uint64_t now)
 {
 	for (int i = 0; i < LOST_COUNT; i++) {
-		if (tracer->lost[i])
-			buf_addf(line, "; lost:%s %llu", lost_name(i),
-				 (unsigned long long)tracer->lost[i]);
+		if (lost[i])
+			buf_addf(line, "; lost:%s %llu", lost_name(i), (unsigned long long)lost[i]);
 	}
 	if (totals->lost_events || totals->lost_files)
 		buf_addf(line, "; lost:write %llu events, %llu files (%s: %s)",
@@ -90,17 +89,17 @@ static void add_lost(struct tracer *tracer, struct buf *line, const struct write
 		buf_addf(line, "; %s", buf_str(&tracer->warnings));
 }
 
-static uint64_t total_lost(const struct tracer *tracer, const struct writer_totals *totals)
+static uint64_t total_lost(const uint64_t lost[LOST_COUNT], const struct writer_totals *totals)
 {
-	uint64_t lost = totals->lost_events;
+	uint64_t total = totals->lost_events;
 
 	for (int i = 0; i < LOST_COUNT; i++)
-		lost += tracer->lost[i];
-	return lost;
+		total += lost[i];
+	return total;
 }
 
-/* Takes what running processes have lost so far into the sums. */
-static void add_running(struct tracer *tracer, uint64_t lost[LOST_COUNT])
+/* What processes have lost, those that have ended and those that go on. */
+static void sum_lost(const struct tracer *tracer, uint64_t lost[LOST_COUNT])
 {
 	struct map_slot *slot;
 	size_t at = 0;
@@ -130,14 +129,13 @@ static void add_verbose(struct tracer *tracer, struct buf *line)
 void report_exit(struct tracer *tracer, uint64_t now)
 {
 	struct writer_totals totals;
-	uint64_t ended[LOST_COUNT];
+	uint64_t lost[LOST_COUNT];
 	struct timespec cpu = {0};
 	struct buf line = {0};
 
 	if (tracer->report_fd < 0)
 		return;
-	memcpy(ended, tracer->lost, sizeof(ended));
-	add_running(tracer, tracer->lost);
+	sum_lost(tracer, lost);
 	/* What was not waited for yet: earlier images, and processes that go on. */
 	writer_settle(tracer->writer, now + SETTLE_NS);
 	writer_totals(tracer->writer, &totals);
@@ -147,10 +145,10 @@ void report_exit(struct tracer *tracer, uint64_t now)
 		 "%s-*%s",
 		 (unsigned long long)totals.events, totals.events == 1 ? "" : "s",
 		 (unsigned long long)totals.files, totals.files == 1 ? "" : "s",
-		 (unsigned long long)total_lost(tracer, &totals),
+		 (unsigned long long)total_lost(lost, &totals),
 		 (long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000,
 		 tracer->options->shown_prefix, tracer->options->compress ? ".pfw.gz" : ".pfw");
-	add_lost(tracer, &line, &totals, now);
+	add_lost(tracer, &line, lost, &totals, now);
 	if (line.len > LINE_MAX_BYTES - 1)
 		line.len = LINE_MAX_BYTES - 1;
 	buf_add_char(&line, '\n');
@@ -159,7 +157,6 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	if (!line.failed && !tracer->options->quiet && tracer->main_execed)
 		write_line(tracer->report_fd, line.data, line.len);
 	buf_free(&line);
-	memcpy(tracer->lost, ended, sizeof(ended));
 	close(tracer->report_fd);
 	tracer->report_fd = -1;
 }

@@ -76,8 +76,7 @@ struct process {
 	bool is_main;  /* the program that dftrace-run was given */
 	bool excluded; /* by --exclude: not recorded */
 	bool started;  /* the executable's entry point has been reached */
-	bool ended;
-	char **argv; /* NULL-terminated, in one allocation */
+	char **argv;   /* NULL-terminated, in one allocation */
 	size_t argc;
 	struct trace *trace; /* NULL: none yet, or over */
 	uint64_t lost[LOST_COUNT];
@@ -131,7 +130,6 @@ enum task_state {
 	TASK_RUNNING,
 	TASK_STOPPED,   /* in a stop that is being handled */
 	TASK_LISTENING, /* in a group-stop, by PTRACE_LISTEN */
-	TASK_DEAD,
 };
 
 struct task {

@@ -82,10 +82,15 @@ int tracer_seize(struct tracer *tracer, pid_t pid, bool filter)
 	return filter ? 0 : (int)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 }
 
+void tracer_warn_no_filter(struct tracer *tracer, const char *why)
+{
+	tracer_warn(tracer, "no seccomp filter (%s): every system call stops, which is slow", why);
+}
+
 int tracer_without_filter(struct tracer *tracer, const char *why)
 {
 	tracer->filter = false;
-	tracer_warn(tracer, "no seccomp filter (%s): every system call stops, which is slow", why);
+	tracer_warn_no_filter(tracer, why);
 	return (int)ptrace(PTRACE_INTERRUPT, tracer->main_pid, NULL, NULL);
 }
 

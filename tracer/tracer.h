@@ -76,7 +76,6 @@ struct tracer {
 	bool main_execed;
 	bool main_started; /* the first image of the launched program has its trace */
 	bool main_ended;
-	bool main_reaped;
 	int main_code; /* as si_code, si_status */
 	int main_value;
 
@@ -115,6 +114,9 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
  * seccomp filter itself before that; without, it is made to stop at each system call.
  * @return 0, or -1 with errno of PTRACE_SEIZE. */
 int tracer_seize(struct tracer *tracer, pid_t pid, bool filter);
+
+/* Says in the exit line that there is no filter, and why. */
+void tracer_warn_no_filter(struct tracer *tracer, const char *why);
 
 /* The seized process could not install the filter: stop at each call instead. Called between tracer_seize and its exec. */
 int tracer_without_filter(struct tracer *tracer, const char *why);

@@ -14,15 +14,8 @@ from lib.hooked import (Func, consistent, functions, hooked, libc, matrix, same_
 from lib.run import PROGRAMS, exit_line_agrees, program, same_outside
 from lib.trace import Trace
 
-
-@pytest.fixture
-def runner(base):
-	"""Streams are recorded on request."""
-	from lib.run import Runner
-	runner = Runner(base, ["-e", "+stdio"])
-	yield runner
-	runner.close()
-
+# Streams are recorded on request.
+OPTIONS = ["-e", "+stdio"]
 
 EVERY = ["-x", "hooked_*"]
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "gcc.no-pie.O0", "musl.static.O2")

@@ -12,24 +12,8 @@ from lib.hooked import (HERE, WRITES, bytes_of, consistent, kernel_bytes, matrix
 from lib.run import exit_line_agrees, same_outside
 from lib.straced import agrees, multisets, ordinary_files, strace
 
-
-@pytest.fixture
-def runner(base):
-	"""Streams are recorded on request."""
-	from lib.run import Runner
-	runner = Runner(base, ["-e", "+stdio"])
-	yield runner
-	runner.close()
-
-
-@pytest.fixture(params=["detached", "parent"])
-def both(request, base):
-	from lib.run import Runner
-	runner = Runner(base, ["-e", "+stdio", "--tracer", request.param])
-	runner.form = request.param
-	yield runner
-	runner.close()
-
+# Streams are recorded on request.
+OPTIONS = ["-e", "+stdio"]
 
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "musl.static.O2", "gcc.static-pie.O2")
 

@@ -12,15 +12,8 @@ import pytest
 from lib.hooked import libc, names_of, some
 from lib.run import ROOT, program
 
-
-@pytest.fixture
-def runner(base):
-	"""Streams are recorded on request."""
-	from lib.run import Runner
-	runner = Runner(base, ["-e", "+stdio"])
-	yield runner
-	runner.close()
-
+# Streams are recorded on request.
+OPTIONS = ["-e", "+stdio"]
 
 VENV = os.path.join(ROOT, "build", "venv", "preload")
 NAMES = {"openat": "open", "open64": "open", "openat64": "open", "creat": "open", "creat64": "open",

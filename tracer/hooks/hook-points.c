@@ -15,6 +15,11 @@
 /* A displacement of 32 bits reaches this far, less the size of a large program. */
 #define REACH (1UL << 30)
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
 static void remove_point(struct hook_space *space, struct hook_point *point)
 {
 	map_remove(&space->points, point->address);
@@ -131,10 +136,7 @@ static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, st
 		}
 		unverified += !place_one(tracer, task, module, place);
 	}
-	if (unverified) {
-		hooks->stdio.unverified += unverified;
-		task->process->lost[LOST_UNVERIFIED] += unverified;
-	}
+	task->process->lost[LOST_UNVERIFIED] += unverified;
 	return beyond;
 }
 
@@ -163,10 +165,10 @@ static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near
 	int64_t result;
 
 	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
-	for (uint64_t distance = 1UL << 20; distance < REACH; distance *= 4) {
-		if (near < distance + (1UL << 16))
+	for (uint64_t below = 1UL << 20; below < REACH; below *= 4) {
+		if (near < below + (1UL << 16))
 			break;
-		const uint64_t args[6] = {(near - distance) & ~(uint64_t)(PAGE - 1),
+		const uint64_t args[6] = {(near - below) & ~(uint64_t)(PAGE - 1),
 					  PAGE,
 					  PROT_READ | PROT_EXEC,
 					  MAP_PRIVATE | MAP_ANONYMOUS,
@@ -177,17 +179,11 @@ static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near
 		uint64_t page = (uint64_t)result;
 		if (result < 0 && result > -4096)
 			continue;
-		uint64_t far = page > near ? page - near : near - page;
-		if (far < REACH)
+		if (distance(page, near) < REACH)
 			return page;
 		remote_syscall(tracer, task, __NR_munmap, (uint64_t[6]){page, PAGE}, &result);
 	}
 	return 0;
-}
-
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
 }
 
 /* @return the address of SLOT_SIZE unused bytes near the code at `address`, 0: none. */

@@ -35,7 +35,6 @@ struct hook_census {
 	unsigned long found;
 	unsigned long hooked;
 	unsigned long refused;
-	unsigned long unverified; /* places whose bytes were not the file's */
 };
 
 /* @return NULL with errno ENOMEM. */
