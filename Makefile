@@ -50,7 +50,7 @@ static:
 		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
 			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
 	done
-	$(Q)$(MAKE) --no-print-directory STATIC=1 SAN= B=$(B)/static $(B)/static/dftrace-run
+	$(Q)$(MAKE) --no-print-directory STATIC=1 SAN= B=build/static build/static/dftrace-run
 
 $(B)/version.h: VERSION Makefile
 	$(Q)mkdir -p $(@D)
@@ -106,13 +106,13 @@ programs: $(programs)
 test:
 	$(Q)tools/setup build demo test
 	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all unit programs examples
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples
 	$(Q)$(PYTHON) tests/run.py $(B) $(TESTS)
 
 test-full:
 	$(Q)tools/setup build demo test
 	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all unit programs examples
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples
 	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples
 	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)
 

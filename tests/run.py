@@ -3,8 +3,8 @@
 
 usage: tests/run.py BUILD [--full] [--sanitized=BUILD] [pytest arguments]
 
---full adds the long cases, and the whole suite again for each rung of the fallback ladder and for a build with
-sanitizers.
+--full adds the long cases, and the whole suite again for each rung of the fallback ladder, for the static build
+and for a build with sanitizers.
 """
 
 import os
@@ -65,9 +65,9 @@ def unit(build, count):
 		print(f"{name}: {passed} passed, {failed} failed ({time.monotonic() - begin:.1f} s)", flush=True)
 
 
-def cases(build, count, arguments, options="", patience=1.0):
-	"""Runs pytest, in as many processes as there are CPUs to give."""
-	env = {**os.environ, "DFTRACE_BUILD": build, "DFTRACE_BUILT": "1", "DFTRACE_TEST_OPTIONS": options,
+def cases(build, count, arguments, *, options="", patience=1.0, tracer=None):
+	"""Runs pytest, in as many processes as there are CPUs to give. `tracer`: a dftrace-run of another build."""
+	env = {**os.environ, **({"DFTRACE_RUN": tracer} if tracer else {}), "DFTRACE_BUILD": build, "DFTRACE_BUILT": "1", "DFTRACE_TEST_OPTIONS": options,
 	       "DFTRACE_TEST_PATIENCE": str(float(os.environ.get("DFTRACE_TEST_PATIENCE", "1")) * patience),
 	       "PYTHONDONTWRITEBYTECODE": "1"}
 	shards = max(1, min(int(os.environ.get("DFTRACE_TEST_JOBS", os.cpu_count() or 1)), 4))
@@ -111,6 +111,7 @@ def add_report(report, status, count):
 	count.add(passed, failed, skipped)
 
 
+STATIC = os.path.join(os.path.dirname(HERE), "build", "static", "dftrace-run")
 # Each rung of the fallback ladder carries the whole suite.
 RUNGS = ("--no-seccomp", "--no-syscall-info", "--no-proc-mem", "--no-proc-mem --no-vm-readv",
 	 "--no-placement", "--no-seccomp --no-syscall-info --no-proc-mem")
@@ -127,12 +128,15 @@ def main():
 	cases(build, count, plain + ["--full"] * full)
 	for rung in RUNGS if full else ():
 		print(f"\nwith {rung}:", flush=True)
-		cases(build, count, plain, rung, 2.0)
+		cases(build, count, plain, options=rung, patience=2.0)
+	if full:
+		print("\nwith the static build:", flush=True)
+		cases(build, count, plain, tracer=STATIC)
 	for other in map(os.path.abspath, sanitized):
 		print(f"\nwith sanitizers, {other}:", flush=True)
 		if not plain:
 			unit(other, count)
-		cases(other, count, plain, "", 4.0)
+		cases(other, count, plain, patience=4.0)
 	print(f"{time.monotonic() - begin:.0f} s")
 	print(count.line())
 	return 1 if count.failed or not count.passed else 0

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from lib.run import BUILD, EXTRA, PATIENCE, ROOT, TRACER
+from lib.run import BUILD, EXTRA, PATIENCE, ROOT, STATIC, TRACER
 
 # Cases of all kinds that the static build has to pass as well: bytes, paths, threads, children, static
 # programs, other ways to read memory, messages.
@@ -27,8 +27,9 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount an
 
 @pytest.fixture(scope="session")
 def static():
-	subprocess.run(["make", "-s", "-C", ROOT, f"B={BUILD}", "static"], check=True)
-	return os.path.join(BUILD, "static", "dftrace-run")
+	if not os.environ.get("DFTRACE_BUILT"):
+		subprocess.run(["make", "-s", "-C", ROOT, "static"], check=True)
+	return STATIC
 
 
 @pytest.fixture(scope="session")
@@ -152,7 +153,7 @@ def test_a_library_without_static_form_is_told(base):
 		file.write('#!/bin/sh\n[ "$1" = -print-file-name=libmd.a ] && echo libmd.a && exit\nexec gcc "$@"\n')
 	os.chmod(compiler, 0o755)
 	done = subprocess.run(["make", "-s", "-C", ROOT, f"B={base}", f"CC={compiler}", "static"], check=False,
-			      capture_output=True, text=True)
+			      capture_output=True, text=True, env={**os.environ, "MAKEFLAGS": ""})
 	assert done.returncode != 0
 	assert done.stderr.splitlines()[0].startswith("make static: there is no libmd.a")
 	assert not os.path.exists(os.path.join(base, "static"))

@@ -14,6 +14,7 @@ from .trace import Trace, read_traces, trace_files
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("DFTRACE_BUILD", os.path.join(ROOT, "build")))
 # Another one under the same cases: DFTRACE_RUN=build/static/dftrace-run.
+STATIC = os.path.join(ROOT, "build", "static", "dftrace-run")
 TRACER = os.path.abspath(os.environ.get("DFTRACE_RUN") or os.path.join(BUILD, "dftrace-run"))
 PROGRAMS = os.path.join(BUILD, "tests", "programs")
 # Given to every run: `make test-full` goes through the fallbacks with it.
@@ -303,6 +304,6 @@ def exit_line_agrees(run):
 	assert not any(trace.lost() for trace in run.traces)
 
 
-__all__ = ["BUILD", "EXTRA", "PATIENCE", "PROGRAMS", "ROOT", "TRACER", "Run", "Runner", "Trace",
+__all__ = ["BUILD", "EXTRA", "PATIENCE", "PROGRAMS", "ROOT", "STATIC", "TRACER", "Run", "Runner", "Trace",
 	   "exit_line_agrees", "is_alive", "owned", "proc", "processes", "program", "same_outside",
 	   "state", "tracers", "tree", "wait_until"]
