@@ -46,3 +46,12 @@ int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, 
 	fclose(f);
 	return 0;
 }
+
+bool proc_capable(unsigned capability)
+{
+	const char *const key = "CapEff:";
+	uint64_t capabilities = 0;
+
+	return proc_status(getpid(), 16, &key, &capabilities, 1) == 0 &&
+	       (capabilities >> capability & 1);
+}

@@ -19,4 +19,7 @@ bool proc_read_line(const char *path, char *text, size_t size);
  * @return 0, or -1 with errno (ENOENT: no such process). */
 int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, int n);
 
+/* Whether this process has a capability (CAP_…), effective. */
+bool proc_capable(unsigned capability);
+
 #endif

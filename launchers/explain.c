@@ -192,15 +192,6 @@ static bool is_filtered(struct explanation *e, const char *call, int answer)
 	return true;
 }
 
-static bool may_trace_anybody(void)
-{
-	const char *const key = "CapEff:";
-	uint64_t capabilities = 0;
-
-	proc_status(getpid(), 16, &key, &capabilities, 1);
-	return capabilities >> CAP_SYS_PTRACE & 1;
-}
-
 static bool explain_yama(struct explanation *e, bool attached)
 {
 	switch (explain_yama_scope()) {
@@ -209,7 +200,7 @@ static bool explain_yama(struct explanation *e, bool attached)
 		SAY_REMEDY(e, "an administrator has to set 0 or 1 in /etc/sysctl.d and reboot");
 		return true;
 	case 2:
-		if (may_trace_anybody())
+		if (proc_capable(CAP_SYS_PTRACE))
 			return false;
 		SAY_CAUSE(e, "Yama allows ptrace to administrators only (kernel.yama.ptrace_scope "
 			     "is 2)");

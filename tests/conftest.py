@@ -48,14 +48,9 @@ def base(request):
 	return path
 
 
-def options_of(request):
-	"""What all cases of a module give to dftrace-run: its OPTIONS."""
-	return getattr(request.module, "OPTIONS", [])
-
-
 @pytest.fixture
-def runner(request, base):
-	runner = Runner(base, options_of(request))
+def runner(base):
+	runner = Runner(base)
 	yield runner
 	runner.close()
 
@@ -63,7 +58,7 @@ def runner(request, base):
 @pytest.fixture(params=["detached", "parent"])
 def both(request, base):
 	"""A runner for each of the tracer's two forms."""
-	runner = Runner(base, [*options_of(request), "--tracer", request.param])
+	runner = Runner(base, ["--tracer", request.param])
 	runner.form = request.param
 	yield runner
 	runner.close()

@@ -1,5 +1,6 @@
 #include "tracer/effects.h"
 
+#include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
 #include "tracer/resolve.h"
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/io_uring.h>
 #include <linux/prctl.h>
@@ -134,9 +136,9 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		begin_close_range(tracer, task, frame);
 		break;
 	case EFFECT_OWN_FILTER:
-		/* From here on its memory may be closed to us, and breakpoints could not be got over. */
+		/* From here on its memory is closed to us, and breakpoints could not be got over. */
 		if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_DUMPABLE &&
-		    call->args[1] == 0)
+		    call->args[1] == 0 && !proc_capable(CAP_SYS_PTRACE))
 			hooks_withdraw(task);
 		break;
 	case EFFECT_SIGMASK:

@@ -68,6 +68,9 @@ static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t los
 		if (lost[i])
 			buf_addf(line, "; lost:%s %llu", lost_name(i), (unsigned long long)lost[i]);
 	}
+	if (totals->late_events)
+		buf_addf(line, "; %llu of the events are not on disk yet",
+			 (unsigned long long)totals->late_events);
 	if (totals->lost_events || totals->lost_files)
 		buf_addf(line, "; lost:write %llu events, %llu files (%s: %s)",
 			 (unsigned long long)totals->lost_events,
@@ -140,6 +143,8 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	writer_settle(tracer->writer, now + SETTLE_NS);
 	writer_totals(tracer->writer, &totals);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	totals.events += totals.late_events;
+	totals.files += totals.late_files;
 	buf_addf(&line,
 		 "dftrace-run: %llu event%s in %llu file%s (%llu lost), %lld ms tracer CPU -> "
 		 "%s-*%s",

@@ -74,6 +74,7 @@ void selection_default(struct selection *selection)
 	*selection = (struct selection){0};
 	for (size_t i = 0; i < syscall_row_count; i++)
 		selection->rows[i] = classes[syscall_rows[i].class].on;
+	set_streams(selection, "stdio", true);
 }
 
 static bool row_matches(const struct syscall_row *row, const char *item)

@@ -45,6 +45,7 @@ struct chunk {
 	struct buf lines;
 	uint64_t events;
 	uint64_t handed_over; /* when */
+	bool first;           /* of its file */
 };
 
 TAILQ_HEAD(chunk_list, chunk);
@@ -101,6 +102,7 @@ struct trace {
 	uint64_t last_name;  /* the hash that was looked up last */
 	struct chunk *chunk; /* being filled; NULL: none */
 	uint64_t began;      /* when its first line came */
+	bool handed_over;    /* the first chunk has gone to the workers */
 
 	/* Constant. */
 	pid_t pid;

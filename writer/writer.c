@@ -256,6 +256,8 @@ void trace_hand_over(struct trace *trace, enum patience patience)
 	if (!chunk)
 		return;
 	trace->chunk = NULL;
+	chunk->first = !trace->handed_over;
+	trace->handed_over = true;
 	if (trace->pending) {
 		TAILQ_REMOVE(&writer->pending, trace, in_pending);
 		trace->pending = false;
@@ -325,8 +327,14 @@ uint64_t writer_next_tick(const struct writer *writer)
 
 void writer_totals(struct writer *writer, struct writer_totals *totals)
 {
+	struct chunk *chunk;
+
 	pthread_mutex_lock(&writer->lock);
 	*totals = writer->totals;
+	TAILQ_FOREACH (chunk, &writer->queued, in_writer) {
+		totals->late_events += chunk->events;
+		totals->late_files += chunk->first;
+	}
 	pthread_mutex_unlock(&writer->lock);
 }
 

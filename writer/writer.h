@@ -53,6 +53,8 @@ uint64_t writer_next_tick(const struct writer *writer);
 struct writer_totals {
 	uint64_t events;        /* events in files, without start and end */
 	uint64_t files;         /* files that exist */
+	uint64_t late_events;   /* on their way to the disk, in neither of the others */
+	uint64_t late_files;    /* that will be made for them */
 	uint64_t lost_events;   /* formatted, but not on disk */
 	uint64_t lost_files;    /* not written or ended early because the disk refused */
 	uint64_t skipped_files; /* beyond max_files */

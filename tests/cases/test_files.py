@@ -264,7 +264,7 @@ def test_exit_line(both):
 	line = run.stderr.decode().splitlines()
 	assert len(line) == 1
 	# On a lower rung of the fallback ladder it says so behind.
-	rest = r"(; .*)?" if EXTRA else ""
+	rest = r"; hooks \d+ of \d+" + (r"(; .*)?" if EXTRA else "")
 	assert re.fullmatch(r"dftrace-run: \d+ events? in \d+ files? \(0 lost\), .*\d+ ms tracer CPU -> "
 			    r".*/t-\*\.pfw\.gz" + rest, line[0]), line[0]
 

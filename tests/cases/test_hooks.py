@@ -14,9 +14,6 @@ from lib.hooked import (Func, consistent, functions, hooked, libc, matrix, same_
 from lib.run import PROGRAMS, exit_line_agrees, program, same_outside
 from lib.trace import Trace
 
-# Streams are recorded on request.
-OPTIONS = ["-e", "+stdio"]
-
 EVERY = ["-x", "hooked_*"]
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "gcc.no-pie.O0", "musl.static.O2")
 TWO = ("gcc.pie.O2", "gcc.static.O2")

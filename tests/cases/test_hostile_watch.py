@@ -75,7 +75,9 @@ def test_own_filter(both, times, action, options):
 def test_not_dumpable(both, times, options):
 	run = same(both, hostile("watch", "hidden"), options)
 	same_words(run, {"../above": "above", "../child": "child"})
-	assert not any(trace.lost() for trace in run.traces)
+	# Who may trace anybody keeps the breakpoints; others have to take them out.
+	expected = {} if os.geteuid() == 0 else {"unhooked:stdio": 1}
+	assert [trace.lost() for trace in run.traces if trace.lost()] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)

@@ -12,9 +12,6 @@ from lib.hooked import (HERE, WRITES, bytes_of, consistent, kernel_bytes, matrix
 from lib.run import exit_line_agrees, same_outside
 from lib.straced import agrees, multisets, ordinary_files, strace
 
-# Streams are recorded on request.
-OPTIONS = ["-e", "+stdio"]
-
 FORMS = ("gcc.pie.O2", "gcc.static.O2", "musl.static.O2", "gcc.static-pie.O2")
 
 

@@ -12,9 +12,6 @@ import pytest
 from lib.hooked import libc, names_of, some
 from lib.run import ROOT, program
 
-# Streams are recorded on request.
-OPTIONS = ["-e", "+stdio"]
-
 VENV = os.path.join(ROOT, "build", "venv", "preload")
 NAMES = {"openat": "open", "open64": "open", "openat64": "open", "creat": "open", "creat64": "open",
 	 "opendir": "open", "pread64": "pread", "pwrite64": "pwrite", "preadv64": "preadv",

@@ -359,9 +359,10 @@ void hooks_withdraw(struct task *task)
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
 		memory_write(task, point->address, point->insn.bytes, 1);
-		free(point);
+		/* It stays on record: threads may have hit it already. */
+		point->lifted = true;
 	}
-	map_free(&space->points);
+	space->lifted = 0;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)
@@ -404,7 +405,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		same->slot = point->slot;
 		same->lifted = point->lifted;
 		same->second = point->second;
-		copy->lifted += point->lifted;
+		copy->lifted += point->lifted && !space->withdrawn;
 		same->waiting = point->waiting;
 	}
 	return copy;
