@@ -295,23 +295,25 @@ def multisets(straced, traced, *, descriptors=True, normalise=None, below=None, 
 			return "<fd>"
 		return ret
 
+	def add(counter, name, path, ret, number):
+		# Hooks add pages, so what is read of a list of mappings differs.
+		mappings = name == "read" and path == "/proc/self/maps"
+		if keep(path) and not (mappings and ret > 0):
+			counter[name, path, ret, number] += 1
+
 	theirs, ours = collections.Counter(), collections.Counter()
 	images = [image for image in straced.log.images if not image.is_loader_only()
 		  or image is straced.log.images[0]]
 	for image in images:
 		for name, path, ret, number in image.calls:
-			path = clean(straced, path)
-			if keep(path):
-				theirs[name, path, value(name, ret), number] += 1
+			add(theirs, name, clean(straced, path), value(name, ret), number)
 	for event in traced.events:
 		if event.cat not in ("POSIX", "SYSCALL"):
 			continue  # strace knows of no functions
 		if event.name == "wait":
 			continue
-		path = clean(traced, event.path)
 		ret = event.args.get("len") if event.name == "readlink" and event.ret is None else event.ret
-		if keep(path):
-			ours[event.name, path, value(event.name, ret), event.errno] += 1
+		add(ours, event.name, clean(traced, event.path), value(event.name, ret), event.errno)
 	return theirs, ours
 
 
