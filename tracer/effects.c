@@ -3,6 +3,7 @@
 #include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
+#include "tracer/refused.h"
 #include "tracer/resolve.h"
 
 #include <dirent.h>
@@ -152,16 +153,18 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	}
 }
 
-/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself,
- * may never come to our filter. */
-static bool is_own_filter(const struct call *call)
+/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself, may
+ * never stop: a signal comes before any stop, a filter before that of our filter. */
+static bool is_own_filter(const struct tracer *tracer, const struct call *call)
 {
-	if (call->row->nr == __NR_seccomp)
-		return call->args[0] == SECCOMP_SET_MODE_STRICT ||
-		       call->args[0] == SECCOMP_SET_MODE_FILTER;
-	return (int)call->args[0] == PR_SET_SECCOMP ||
-	       ((int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH &&
-		call->args[1] != PR_SYS_DISPATCH_OFF);
+	if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH)
+		return call->args[1] != PR_SYS_DISPATCH_OFF;
+	if (!tracer->filter)
+		return false;
+	if (call->row->nr == __NR_prctl)
+		return (int)call->args[0] == PR_SET_SECCOMP;
+	return call->args[0] == SECCOMP_SET_MODE_STRICT ||
+	       call->args[0] == SECCOMP_SET_MODE_FILTER;
 }
 
 bool effects_need_exit(const struct frame *frame)
@@ -186,7 +189,8 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_URING_ENTER:
 		return true;
 	case EFFECT_OWN_FILTER:
-		return is_own_filter(call);
+	case EFFECT_PTRACE:
+		return true;
 	case EFFECT_FCNTL:
 		cmd = (int)call->args[1];
 		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC || cmd == F_SETFD;
@@ -380,6 +384,7 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		return;
 	if (call_failed(call)) {
 		undo(task, frame);
+		refused_note(tracer, task, call);
 		return;
 	}
 	switch (call->row->effect) {
@@ -430,7 +435,8 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		aio_submitted(tracer, task, frame);
 		break;
 	case EFFECT_OWN_FILTER:
-		task->process->lost[LOST_OWN_FILTER]++;
+		if (is_own_filter(tracer, call))
+			task->process->lost[LOST_OWN_FILTER]++;
 		break;
 	case EFFECT_URING_SETUP:
 		end_uring_setup(task, call);
