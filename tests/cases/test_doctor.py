@@ -149,8 +149,9 @@ def test_filter_forbids_ptrace(host, form, answer):
 	assert found.ran.stdout == b"" and not found.ran.files
 
 
-def test_filter_kills_for_ptrace(host):
-	found = host(filtered(f"{PTRACE}=kill"))
+@pytest.mark.parametrize("form", ["detached", "parent"])
+def test_filter_kills_for_ptrace(host, form):
+	found = host(filtered(f"{PTRACE}=kill"), ["--tracer", form])
 	assert found.bad() == {"ptrace": "refused"}
 	assert "kills" in found["ptrace"]["cause"] and "ptrace" in found["ptrace"]["cause"]
 	assert sentence(found["ptrace"]) in found.ran.stderr
@@ -180,8 +181,9 @@ def test_filter_forbids_filters(host, answer):
 
 
 @pytest.mark.skipif("--no-seccomp" in EXTRA, reason="no filter is wanted")
-def test_filter_kills_for_filters(host):
-	found = host(filtered(f"{SECCOMP}=kill"))
+@pytest.mark.parametrize("form", ["detached", "parent"])
+def test_filter_kills_for_filters(host, form):
+	found = host(filtered(f"{SECCOMP}=kill"), ["--tracer", form])
 	assert found.bad() == {"ptrace": "refused"}
 	assert "kills whoever calls seccomp" in found["ptrace"]["cause"]
 	assert sentence(found["ptrace"]) in found.ran.stderr
