@@ -27,6 +27,26 @@ bool proc_read_line(const char *path, char *text, size_t size)
 	return done;
 }
 
+int proc_read_all(pid_t pid, const char *what, struct buf *to)
+{
+	char path[64];
+	ssize_t n;
+
+	buf_clear(to);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	do {
+		char *into = buf_reserve(to, 4096);
+		n = into ? read(fd, into, 4096) : -1;
+		if (n > 0)
+			to->len += (size_t)n;
+	} while (n > 0);
+	close(fd);
+	return n < 0 || !buf_str(to) ? -1 : 0;
+}
+
 int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, int n)
 {
 	char path[64];

@@ -2,6 +2,8 @@
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +15,9 @@ bool proc_read_text(const char *path, char *text, size_t size);
 
 /* Same for the first line, without its newline; it may be empty. */
 bool proc_read_line(const char *path, char *text, size_t size);
+
+/* Reads a whole file below /proc/PID into `to`, with a NUL behind it. @return 0, or -1 with errno. */
+int proc_read_all(pid_t pid, const char *what, struct buf *to);
 
 /* Reads the number behind each `keys[i]` ("PPid:") into `values[i]`, in the given base; a key that is not
  * there leaves its value alone.

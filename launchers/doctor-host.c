@@ -1,4 +1,5 @@
 /* The rows on the host: kernel, /proc, CPUs, container, launcher, and where the traces go. */
+#include "base/mount.h"
 #include "base/number.h"
 #include "base/proc.h"
 #include "launchers/doctor.h"
@@ -35,43 +36,6 @@ static void add_kernel(struct doctor *doctor)
 		->why = why;
 }
 
-/* A mount as /proc/self/mountinfo tells it. */
-struct mount {
-	char type[64];
-	char options[256];
-};
-
-/* The mount on which `fd` lies. @return whether it was found. */
-static bool find_mount(int fd, struct mount *mount)
-{
-	char path[64];
-	char text[256];
-	char *line = NULL;
-	size_t size = 0;
-	int wanted = -1;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	FILE *f = fopen(path, "re");
-	while (f && fgets(text, sizeof(text), f))
-		sscanf(text, "mnt_id: %d", &wanted);
-	if (f)
-		fclose(f);
-	f = wanted >= 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
-	bool found = false;
-	while (f && !found && getline(&line, &size, f) > 0) {
-		char *rest = strstr(line, " - ");
-		int id;
-		if (!rest || sscanf(line, "%d", &id) != 1 || id != wanted)
-			continue;
-		/* Type, source, options. */
-		found = sscanf(rest + 3, "%63s %*s %255s", mount->type, mount->options) == 2;
-	}
-	if (f)
-		fclose(f);
-	free(line);
-	return found;
-}
-
 static void add_proc(struct doctor *doctor)
 {
 	struct mount mount = {.type = "", .options = ""};
@@ -87,7 +51,7 @@ static void add_proc(struct doctor *doctor)
 		return;
 	}
 	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool known = fd >= 0 && find_mount(fd, &mount);
+	bool known = fd >= 0 && mount_find(fd, &mount);
 	if (fd >= 0)
 		close(fd);
 	/* What they hide from the tracer is tried in the row on /proc/PID. */
@@ -258,35 +222,19 @@ static void add_container(struct doctor *doctor)
 
 static void add_launcher(struct doctor *doctor)
 {
-	static const struct {
-		const char *name;
-		const char *job;  /* present: it is this one */
-		const char *rank; /* of the process, NULL: not told */
-	} launchers[] = {
-		{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK"},
-		{"PMIx", "PMIX_RANK", "PMIX_RANK"},
-		{"MPICH or another with PMI", "PMI_RANK", "PMI_RANK"},
-		{"PALS", "PALS_RANKID", "PALS_RANKID"},
-		{"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK"},
-		{"Flux", "FLUX_JOB_ID", "FLUX_TASK_RANK"},
-		/* Not its rank in a batch script, whose mpirun passes it on to all. */
-		{"Slurm", "SLURM_JOB_ID", "SLURM_PROCID"},
-		{"PBS", "PBS_JOBID", NULL},
-		{"LSF", "LSB_JOBID", NULL},
-	};
+	const struct rank_info *info = &doctor->options->own.info;
+	const char *rank = info->values[RANK_RANK];
+	const char *size = info->values[RANK_WORLD_SIZE];
 	struct buf found = {0};
 
-	for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++) {
-		const char *job = getenv(launchers[i].job);
-		const char *rank = launchers[i].rank ? getenv(launchers[i].rank) : NULL;
-		if (!job)
-			continue;
-		buf_addf(&found, "%s%s", found.len ? ", " : "", launchers[i].name);
-		if (job && job != rank)
-			buf_addf(&found, " job %.40s", job);
-		if (rank)
-			buf_addf(&found, " rank %.20s", rank);
-	}
+	if (info->batch)
+		buf_addf(&found, "%s job %.40s", info->batch, info->values[RANK_JOBID]);
+	if (info->launcher && (!info->batch || strcmp(info->batch, info->launcher) != 0))
+		buf_addf(&found, "%s%s", found.len ? ", " : "", info->launcher);
+	if (rank)
+		buf_addf(&found, "%srank %.20s", found.len ? " " : "", rank);
+	if (rank && size)
+		buf_addf(&found, " of %.20s", size);
 	const char *text = buf_str(&found);
 	doctor_add(doctor, "launcher", DOCTOR_OK, "%s",
 		   found.len && text ? text : "none to be seen");
@@ -343,7 +291,7 @@ static void add_output(struct doctor *doctor)
 		snprintf(row->why.remedy, sizeof(row->why.remedy), "choose another place with -o");
 	} else if (fstatvfs(fd, &fs) == 0) {
 		double space = (double)fs.f_bavail * (double)fs.f_frsize;
-		bool known = find_mount(fd, &mount);
+		bool known = mount_find(fd, &mount);
 		row = doctor_add(doctor, "output",
 				 space < LITTLE_SPACE ? DOCTOR_DEGRADED : DOCTOR_OK,
 				 "%.300s on %s, %.0f MiB free", dir,

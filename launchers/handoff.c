@@ -1,15 +1,19 @@
 #include "launchers/handoff.h"
 
 #include "launchers/explain.h"
+#include "launchers/labels.h"
 #include "launchers/parent.h"
+#include "launchers/print-command.h"
 #include "launchers/program.h"
 #include "launchers/start.h"
 #include "seccomp/filter.h"
 #include "tracer/tracer.h"
 #include "tracer/wanted.h"
+#include "writer/prefix.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +109,8 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 {
 	*to = (struct tracer_options){
 		.prefix = from->output_absolute,
-		.shown_prefix = from->output,
+		.rank = from->own.info.values[RANK_RANK],
+		.stage = from->stage,
 		.selection = &from->selection,
 		.data_dirs = from->data_dirs.items,
 		.ndata_dirs = from->data_dirs.count,
@@ -132,6 +137,22 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.use_proc_mem = !from->no_proc_mem,
 		.use_vm_readv = !from->no_vm_readv,
 	};
+}
+
+/* The prefix as a pattern of the files' names. */
+static void show_prefix(struct buf *out, const struct options *options)
+{
+	const struct rank_info *info = &options->own.info;
+	char host[HOST_NAME_MAX + 1] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	prefix_expand(out, options->output,
+		      &(struct prefix_values){
+			      .rank = info->values[RANK_RANK] ? info->values[RANK_RANK] : "*",
+			      .host = host,
+			      .pid = "*",
+			      .job = info->values[RANK_JOBID],
+		      });
 }
 
 /* @return whether the program is to run under a filter; says why not. */
@@ -196,12 +217,21 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 {
 	struct tracer_options tracer_options;
 	struct parent parent = {0};
+	struct labeler labeler;
+	struct buf sources = {0};
+	struct buf shown = {0};
 	struct buf error = {0};
 	bool followed = false;
 
 	if (channel->program >= 0)
 		close(channel->program);
 	fill_options(&tracer_options, options, parent_form);
+	labeler_init(&labeler, options);
+	print_sources(options, &sources);
+	show_prefix(&shown, options);
+	tracer_options.shown_prefix = buf_str(&shown) ? buf_str(&shown) : options->output;
+	tracer_options.first = &labeler.observer;
+	tracer_options.settings = buf_str(&sources);
 	struct hook_pattern *patterns = make_patterns(options);
 	tracer_options.hooks.patterns = patterns;
 	tracer_options.hooks.npatterns = patterns ? options->hooks.count : 0;
@@ -211,6 +241,9 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 			 buf_str(&error));
 		tell(channel->tracer);
 		buf_free(&error);
+		labeler_free(&labeler);
+		buf_free(&sources);
+		buf_free(&shown);
 		free(patterns);
 		return false;
 	}
@@ -235,6 +268,9 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	if (tracer->debug)
 		fclose(tracer->debug);
 	tracer_free(tracer);
+	labeler_free(&labeler);
+	buf_free(&sources);
+	buf_free(&shown);
 	free(patterns);
 	return followed;
 }

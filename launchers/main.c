@@ -2,15 +2,21 @@
  *
  * The way from here: handoff.c brings program and tracer together; tracer/loop.c waits for stops;
  * tracer/calls.c turns them into calls, tracer/decode.c calls into events; writer/ puts them on disk. */
+#include "base/mount.h"
+#include "launchers/admit.h"
 #include "launchers/doctor.h"
 #include "launchers/explain.h"
 #include "launchers/options.h"
+#include "launchers/preload.h"
+#include "launchers/print-command.h"
 #include "launchers/program.h"
 #include "launchers/start.h"
 #include "version.h"
+#include "writer/prefix.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,41 +39,94 @@ static bool hold_standard_descriptors(void)
 	return stderr_closed;
 }
 
-/* Creates the directories of the prefix. @return 0, or EXIT_OURS when traces could not be written there. */
-static int prepare_output(const struct options *options)
+/* Creates a directory and those above it. Many ranks may do so at once.
+ * @return 0, or why files cannot be written there. */
+static int make_directory(char *dir)
 {
-	char *dir = strdup(options->output_absolute);
-	int result = 0;
-
-	if (!dir)
-		return EXIT_OURS;
-	for (char *p = dir + 1; result == 0 && (p = strchr(p, '/')); p++) {
+	for (char *p = dir + 1; (p = strchr(p, '/')); p++) {
 		*p = '\0';
-		if (mkdir(dir, 0777) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-			result = errno;
+		bool failed = mkdir(dir, 0777) < 0;
 		*p = '/';
+		if (failed && errno != EEXIST && errno != EROFS && errno != EACCES)
+			return errno;
 	}
-	*(strrchr(dir, '/') + 1) = '\0';
-	if (result == 0 && faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
-		result = errno;
-	if (result)
-		start_say("traces cannot be written to %s: %s; choose another place with -o", dir,
-			  strerror(result));
-	free(dir);
-	return result ? EXIT_OURS : 0;
+	return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? errno : 0;
+}
+
+static void note_file_system(struct options *options, const char *dir)
+{
+	struct mount mount;
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && mount_find(fd, &mount))
+		snprintf(options->file_system, sizeof(options->file_system), "%s", mount.type);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Creates the directories of the prefix, as far as they are the same for all processes.
+ * @return 0, or EXIT_OURS when traces could not be written there. */
+static int prepare_output(struct options *options)
+{
+	const char *output = options->output_absolute;
+	struct buf dir = {0};
+	char host[HOST_NAME_MAX + 1] = "";
+	struct prefix_values values = {.host = host};
+	int reason = 0;
+	char *common = strndup(output, prefix_common(output));
+
+	gethostname(host, sizeof(host) - 1);
+	if (common)
+		prefix_expand(&dir, common, &values);
+	free(common);
+	if (!common || !buf_str(&dir)) {
+		buf_free(&dir);
+		return EXIT_OURS;
+	}
+	strrchr(dir.data, '/')[1] = '\0';
+	reason = make_directory(dir.data);
+	if (reason)
+		start_say("traces cannot be written to %s: %s; choose another place with -o",
+			  dir.data, strerror(reason));
+	else
+		note_file_system(options, dir.data);
+	buf_free(&dir);
+	if (reason || !options->stage)
+		return reason ? EXIT_OURS : 0;
+	buf_addf(&dir, "%s/", options->stage);
+	reason = buf_str(&dir) ? make_directory(dir.data) : ENOMEM;
+	if (reason)
+		start_say("traces cannot be written to %s: %s; choose another place with --stage",
+			  options->stage, strerror(reason));
+	buf_free(&dir);
+	return reason ? EXIT_OURS : 0;
+}
+
+static int run_untraced(const struct options *options, const char *path, struct buf *error)
+{
+	int status = program_exec(path, options->argv, error);
+	start_say("%s", buf_str(error));
+	return status;
 }
 
 /* @return the status to exit with, said why; the program at `path` has not become of this process. */
-static int run_found(const struct options *options, const char *path, struct buf *error)
+static int run_found(struct options *options, const char *path, struct buf *error)
 {
 	struct explanation why;
 
+	enum admission admission = admit(options);
+	if (admission == ADMIT_REFUSED)
+		return EXIT_OURS;
+	if (preload_check(options, admission == ADMIT_TRACED) < 0) {
+		start_say("out of memory");
+		return EXIT_OURS;
+	}
+	if (admission == ADMIT_FREE)
+		return run_untraced(options, path, error);
 	if (explain_is_recorded()) {
 		/* The outer one follows the program too. */
 		start_say("already under dftrace-run, which records this program as well");
-		int status = program_exec(path, options->argv, error);
-		start_say("%s", buf_str(error));
-		return status;
+		return run_untraced(options, path, error);
 	}
 	if (!explain_kernel(&why) || !explain_place(&why)) {
 		start_say("%s; %s", why.cause, why.remedy);
@@ -77,7 +136,7 @@ static int run_found(const struct options *options, const char *path, struct buf
 	return status ? status : start(options, path);
 }
 
-static int run(const struct options *options)
+static int run(struct options *options)
 {
 	struct buf path = {0};
 	struct buf error = {0};
@@ -104,7 +163,7 @@ static void print_version(void)
 	       compiler, __GLIBC__, __GLIBC_MINOR__, DFTRACE_LIBRARIES);
 }
 
-static int act(enum options_action action, const struct options *options)
+static int act(enum options_action action, struct options *options)
 {
 	switch (action) {
 	case OPTIONS_HELP:
@@ -114,8 +173,10 @@ static int act(enum options_action action, const struct options *options)
 		print_version();
 		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
 	default:
-		for (size_t i = 0; i < options->warnings.count && !options->quiet; i++)
+		for (size_t i = 0; i < options->warnings.count && options_speaks(options); i++)
 			start_say("%s", options->warnings.items[i]);
+		if (options->print_command)
+			return print_command(options, stdout) < 0 ? EXIT_OURS : 0;
 		return options->doctor ? doctor(options) : run(options);
 	}
 }

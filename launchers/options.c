@@ -1,8 +1,6 @@
-#include "launchers/options.h"
-
 #include "base/number.h"
 #include "base/path.h"
-#include "launchers/options-table.h"
+#include "launchers/options-internal.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,40 +13,13 @@
 
 #include <sys/stat.h>
 
-#define OPTIONS_USAGE  "dftrace-run [options] [--] program [args]"
-#define DEFAULT_OUTPUT "trace"
-#define COMM_BYTES     15
-#define HELP_COLUMN    30
-#define HELP_WIDTH     100
+#define COMM_BYTES 15
 
-static int no_memory(struct buf *error)
+int options_no_memory(struct buf *error)
 {
 	buf_clear(error);
 	buf_add_str(error, "out of memory while reading the command line");
 	return -1;
-}
-
-/* Appends `text`, taking it over; it is freed when that fails. */
-static int strings_take(struct strings *strings, char *text)
-{
-	char **items = NULL;
-	if (text)
-		items = reallocarray(strings->items, strings->count + 1, sizeof(*items));
-	if (!items) {
-		free(text);
-		return -1;
-	}
-	items[strings->count++] = text;
-	strings->items = items;
-	return 0;
-}
-
-static void strings_free(struct strings *strings)
-{
-	for (size_t i = 0; i < strings->count; i++)
-		free(strings->items[i]);
-	free(strings->items);
-	*strings = (struct strings){0};
 }
 
 /* `-output x` would be read as `-o utput` and a program x. @return whether `word` is such a slip. */
@@ -65,8 +36,7 @@ static bool is_one_dash_name(const char *word)
 	return false;
 }
 
-/* @return the working directory; NULL, with the sentence of it in `error`, when there is none. */
-static char *working_directory(const char *option, struct buf *error)
+char *options_working_directory(const char *option, struct buf *error)
 {
 	char *cwd = getcwd(NULL, 0);
 	if (!cwd) {
@@ -75,74 +45,6 @@ static char *working_directory(const char *option, struct buf *error)
 			 strerror(errno), option);
 	}
 	return cwd;
-}
-
-static bool strip_ending(char *text, const char *ending)
-{
-	size_t len = strlen(text);
-	size_t end = strlen(ending);
-	if (len < end || strcmp(text + len - end, ending) != 0)
-		return false;
-	text[len - end] = '\0';
-	return true;
-}
-
-static int set_output(struct options *options, const char *value, struct buf *error)
-{
-	if (strcmp(value, "-") == 0) {
-		buf_add_str(error,
-			    "-o - is refused: a trace is a file per process and cannot go to "
-			    "standard output; give a prefix such as out/run1");
-		return -1;
-	}
-	char *output = strdup(value);
-	if (!output)
-		return no_memory(error);
-	if (!strip_ending(output, ".pfw.gz"))
-		strip_ending(output, ".pfw");
-	if (!*output) {
-		free(output);
-		buf_add_str(error, "--output ");
-		option_add_quoted(error, value);
-		buf_add_str(error, " leaves no name for the files: give a prefix such as out/run1");
-		return -1;
-	}
-	free(options->output);
-	options->output = output;
-	return 0;
-}
-
-/* Fills in the default and makes the prefix absolute. `..` stays: behind a symbolic link it leads
- * elsewhere than its text says. */
-static int finish_output(struct options *options, struct buf *error)
-{
-	struct buf path = {0};
-	char *cwd = NULL;
-
-	if (!options->output && set_output(options, DEFAULT_OUTPUT, error) < 0)
-		return -1;
-	if (options->output[0] != '/') {
-		cwd = working_directory("--output", error);
-		if (!cwd)
-			return -1;
-		buf_addf(&path, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
-		free(cwd);
-	}
-	buf_add_str(&path, options->output);
-	if (path.len && path.data[path.len - 1] == '/') {
-		char *longer;
-		buf_add_str(&path, DEFAULT_OUTPUT);
-		if (asprintf(&longer, "%s" DEFAULT_OUTPUT, options->output) < 0) {
-			buf_free(&path);
-			return no_memory(error);
-		}
-		free(options->output);
-		options->output = longer;
-	}
-	const char *text = buf_str(&path);
-	options->output_absolute = text ? strdup(text) : NULL;
-	buf_free(&path);
-	return options->output_absolute ? 0 : no_memory(error);
 }
 
 /* Adds a directory to the list; that it does not exist (yet) is worth a warning. */
@@ -154,7 +56,7 @@ static int add_data_dir(struct options *options, const char *entry, size_t len, 
 	int result = -1;
 
 	if (entry[0] != '/') {
-		cwd = working_directory("--data-dir", error);
+		cwd = options_working_directory("--data-dir", error);
 		if (!cwd)
 			return -1;
 	}
@@ -162,7 +64,7 @@ static int add_data_dir(struct options *options, const char *entry, size_t len, 
 	free(cwd);
 	const char *text = buf_str(&path);
 	if (!text || strings_take(&options->data_dirs, strdup(text)) < 0) {
-		no_memory(error);
+		options_no_memory(error);
 		goto out;
 	}
 	if (stat(text, &st) < 0) {
@@ -176,7 +78,7 @@ static int add_data_dir(struct options *options, const char *entry, size_t len, 
 		int taken = sentence ? strings_take(&options->warnings, strdup(sentence)) : -1;
 		buf_free(&warning);
 		if (taken < 0) {
-			no_memory(error);
+			options_no_memory(error);
 			goto out;
 		}
 	}
@@ -218,7 +120,7 @@ static int add_excludes(struct options *options, const char *list, struct buf *e
 			return -1;
 		}
 		if (strings_take(&options->exclude, strndup(at, len)) < 0)
-			return no_memory(error);
+			return options_no_memory(error);
 		if (!at[len])
 			return 0;
 		at += len + 1;
@@ -309,7 +211,7 @@ static int add_hook(struct options *options, const char *value, struct buf *erro
 	}
 	if (value[0] == '/' && check_regex(value, error) < 0)
 		return -1;
-	return strings_take(&options->hooks, strdup(value)) < 0 ? no_memory(error) : 0;
+	return strings_take(&options->hooks, strdup(value)) < 0 ? options_no_memory(error) : 0;
 }
 
 static int add_hook_file(struct options *options, const char *path, struct buf *error)
@@ -345,7 +247,30 @@ static int add_symbols(struct options *options, const char *value, struct buf *e
 		buf_addf(error, ": %s", strerror(errno));
 		return -1;
 	}
-	return strings_take(&options->symbol_dirs, path) < 0 ? no_memory(error) : 0;
+	return strings_take(&options->symbol_dirs, path) < 0 ? options_no_memory(error) : 0;
+}
+
+static int set_rank(struct options *options, const char *value, struct buf *error)
+{
+	unsigned long rank;
+
+	if (set_count("--rank", "a rank: give one from 0 up", value, 0, &rank, error) < 0)
+		return -1;
+	free(options->rank);
+	/* As a number is written: without zeros in front. */
+	return asprintf(&options->rank, "%lu", rank) < 0 ? options_no_memory(error) : 0;
+}
+
+int options_note(struct options *options, enum option_id id, const char *value,
+		 const char *variable, struct buf *error)
+{
+	struct setting *settings =
+		reallocarray(options->settings, options->nsettings + 1, sizeof(*options->settings));
+	if (!settings)
+		return options_no_memory(error);
+	options->settings = settings;
+	settings[options->nsettings++] = (struct setting){(int)id, value, variable};
+	return 0;
 }
 
 /* Options that only say yes, and where. */
@@ -356,6 +281,10 @@ static const size_t flags[OPTION_COUNT] = {
 	[OPTION_DEBUG] = offsetof(struct options, debug),
 	[OPTION_DOCTOR] = offsetof(struct options, doctor),
 	[OPTION_JSON] = offsetof(struct options, json),
+	[OPTION_DISABLE] = offsetof(struct options, disabled),
+	[OPTION_TRACE_LAUNCHER] = offsetof(struct options, trace_launcher),
+	[OPTION_DROP_PRELOAD] = offsetof(struct options, drop_preload),
+	[OPTION_PRINT_COMMAND] = offsetof(struct options, print_command),
 	[OPTION_NO_SECCOMP] = offsetof(struct options, no_seccomp),
 	[OPTION_NO_SYSCALL_INFO] = offsetof(struct options, no_syscall_info),
 	[OPTION_NO_PROC_MEM] = offsetof(struct options, no_proc_mem),
@@ -383,9 +312,8 @@ static int set_selection(struct options *options, const char *value, struct buf 
 	return -1;
 }
 
-/* @return an enum options_action (OPTIONS_RUN: go on), -1 with the sentence. */
-static int apply(struct options *options, enum option_id id, const char *value, bool *all,
-		 struct buf *error)
+int options_apply(struct options *options, enum option_id id, const char *value, bool *all,
+		  struct buf *error)
 {
 	switch (id) {
 	case OPTION_HELP:
@@ -395,7 +323,13 @@ static int apply(struct options *options, enum option_id id, const char *value, 
 	case OPTION_ATTACH:
 		return option_refuse_attach(error);
 	case OPTION_OUTPUT:
-		return set_output(options, value, error);
+		return options_set_output(options, value, error);
+	case OPTION_STAGE:
+		return options_set_stage(options, value, error);
+	case OPTION_RANK:
+		return set_rank(options, value, error);
+	case OPTION_RANKS:
+		return rank_list_add(&options->ranks, value, error);
 	case OPTION_DATA_DIR:
 		return add_data_dirs(options, value, all, error);
 	case OPTION_TRACE:
@@ -485,37 +419,13 @@ static int parse_words(struct options *options, int argc, char **argv, bool *all
 		const struct option_row *row = option_row(value);
 		if (value == '?' || value == ':' || !row)
 			return option_refuse(value, argv[at], error);
-		int action =
-			apply(options, (enum option_id)(row - option_rows), optarg, all, error);
+		enum option_id id = (enum option_id)(row - option_rows);
+		int action = options_apply(options, id, optarg, all, error);
 		if (action != OPTIONS_RUN)
 			return action;
+		if (options_note(options, id, optarg, NULL, error) < 0)
+			return -1;
 	}
-}
-
-/* @return 0, or -1 with the sentence for a value that is neither yes nor no. */
-static int read_environment(struct options *options, struct buf *error)
-{
-	static const char *const yes[] = {"1", "true", "yes", "on"};
-	static const char *const no[] = {"", "0", "false", "no", "off"};
-	const char *const name = "DFTRACER_DISABLE_STDIO";
-	const char *value = getenv(name);
-
-	if (!value)
-		return 0;
-	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
-		if (strcasecmp(value, yes[i]) == 0) {
-			options->no_stdio = true;
-			return 0;
-		}
-	}
-	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
-		if (strcasecmp(value, no[i]) == 0)
-			return 0;
-	}
-	buf_addf(error, "%s=", name);
-	option_add_quoted(error, value);
-	buf_add_str(error, " in the environment is neither 1 nor 0");
-	return -1;
 }
 
 int options_parse(struct options *options, int argc, char **argv, struct buf *error)
@@ -527,7 +437,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
 	if (action != OPTIONS_RUN)
 		return action;
-	if (read_environment(options, error) < 0)
+	if (options_read_environment(options, &all, error) < 0)
 		return -1;
 	if (all)
 		strings_free(&options->data_dirs);
@@ -542,7 +452,11 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
 		return -1;
 	}
-	return finish_output(options, error) < 0 ? -1 : OPTIONS_RUN;
+	if (ranks_own(&options->own) < 0)
+		return options_no_memory(error);
+	if (options->rank)
+		options->own.info.values[RANK_RANK] = options->rank;
+	return options_finish_output(options, error) < 0 ? -1 : OPTIONS_RUN;
 }
 
 bool options_excludes(const struct options *options, const char *comm)
@@ -554,10 +468,21 @@ bool options_excludes(const struct options *options, const char *comm)
 	return false;
 }
 
+bool options_speaks(const struct options *options)
+{
+	const char *rank = options->own.info.values[RANK_RANK];
+	return !options->quiet && (!rank || strcmp(rank, "0") == 0);
+}
+
 void options_free(struct options *options)
 {
 	free(options->output);
 	free(options->output_absolute);
+	free(options->stage);
+	free(options->rank);
+	free(options->settings);
+	rank_list_free(&options->ranks);
+	ranks_own_free(&options->own);
 	strings_free(&options->data_dirs);
 	strings_free(&options->exclude);
 	strings_free(&options->hooks);

@@ -3,6 +3,9 @@
 #define LAUNCHERS_OPTIONS_H
 
 #include "base/buf.h"
+#include "launchers/rank-list.h"
+#include "launchers/ranks.h"
+#include "launchers/strings.h"
 #include "tracer/select.h"
 
 #include <stdbool.h>
@@ -17,14 +20,18 @@ enum tracer_form {
 	TRACER_FORM_PARENT,
 };
 
-struct strings {
-	char **items;
-	size_t count;
+/* What was set, and where. */
+struct setting {
+	int id;               /* an enum option_id */
+	const char *value;    /* NULL: the option takes none */
+	const char *variable; /* of the environment; NULL: the command line */
 };
 
 struct options {
 	char *output; /* prefix of the traces as given, without .pfw or .pfw.gz; for messages */
 	char *output_absolute; /* the same, absolute; symbolic links and `..` are left as they are */
+	char file_system[64];  /* on which that lies, set by main; empty: not known */
+	char *stage;           /* where files are written before they are moved; NULL: none */
 	struct strings data_dirs; /* absolute and normalised; none: everything is recorded */
 	struct strings exclude;   /* see options_excludes */
 	struct selection selection;
@@ -42,6 +49,17 @@ struct options {
 	unsigned long max_files; /* 0: no limit */
 	enum tracer_form tracer;
 	bool no_placement;
+
+	char *rank;             /* by --rank; NULL: as the environment tells */
+	struct rank_list ranks; /* to be recorded */
+	struct rank_own own;    /* what our environment, or --rank, tells */
+	bool trace_launcher;
+	bool drop_preload;
+	bool print_command;
+	bool disabled; /* the program is to run without a tracer */
+
+	struct setting *settings; /* in the order of being applied */
+	size_t nsettings;
 
 	bool quiet;
 	unsigned verbose; /* how many -v */
@@ -79,6 +97,12 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 /* @return whether programs of this name are not to be recorded. `comm` is the kernel's name of the
  * process, which has 15 bytes at most. */
 bool options_excludes(const struct options *options, const char *comm);
+
+/* @return 1 for a word that says yes, 0 for one that says no (or nothing), -1 for any other. */
+int options_yes_or_no(const char *value);
+
+/* @return whether messages that are the same for all ranks are ours to print: rank 0, or no rank. */
+bool options_speaks(const struct options *options);
 
 /* Prints what --help prints. */
 void options_help(FILE *out);

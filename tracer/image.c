@@ -5,33 +5,9 @@
 #include "tracer/lost.h"
 #include "tracer/resolve.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Reads a whole file below /proc/PID into `to`, with a NUL behind it. @return 0, or -1 with errno. */
-static int read_proc(pid_t pid, const char *what, struct buf *to)
-{
-	char path[64];
-	ssize_t n;
-
-	buf_clear(to);
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	do {
-		char *into = buf_reserve(to, 4096);
-		n = into ? read(fd, into, 4096) : -1;
-		if (n > 0)
-			to->len += (size_t)n;
-	} while (n > 0);
-	close(fd);
-	return n < 0 || !buf_str(to) ? -1 : 0;
-}
 
 /* @return an argv in one allocation from NUL-separated words. */
 static char **argv_new(const char *words, size_t len, size_t *argc)
@@ -57,7 +33,7 @@ static char **argv_new(const char *words, size_t len, size_t *argc)
 
 static int set_argv(struct tracer *tracer, struct process *process, const struct name *program)
 {
-	if (read_proc(process->pid, "cmdline", &tracer->text) < 0 || tracer->text.len == 0) {
+	if (proc_read_all(process->pid, "cmdline", &tracer->text) < 0 || tracer->text.len == 0) {
 		/* Not to be seen, or the program was given no words. */
 		buf_clear(&tracer->text);
 		if (program)
@@ -89,6 +65,8 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 	}
 	process->ppid = parent->pid;
 	process->excluded = parent->excluded;
+	process->of_launcher = parent->of_launcher;
+	process->labels = labels_ref(parent->labels);
 	process->has_trap_action = parent->has_trap_action;
 	memcpy(process->trap_action, parent->trap_action, TRAP_ACTION_SIZE);
 	process->started = parent->started;
@@ -103,7 +81,7 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 
 const char *image_comm(struct tracer *tracer, pid_t tid)
 {
-	if (read_proc(tid, "comm", &tracer->text) < 0 || tracer->text.len == 0)
+	if (proc_read_all(tid, "comm", &tracer->text) < 0 || tracer->text.len == 0)
 		return NULL;
 	char *comm = tracer->text.data;
 	comm[strcspn(comm, "\n")] = '\0';
@@ -120,6 +98,8 @@ int image_exec(struct tracer *tracer, struct task *task, const struct name *prog
 	tracer->images++;
 	process->ppid = old->ppid;
 	process->is_main = old->is_main;
+	process->of_launcher = old->of_launcher;
+	process->labels = labels_ref(old->labels);
 	process->threads = 1;
 	if (set_argv(tracer, process, program) < 0 ||
 	    map_put(&tracer->processes, (uint64_t)process->pid, process) < 0) {
@@ -150,7 +130,9 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 		.argc = process->argc,
 		.cwd = resolve_cwd(tracer, task),
 		.comm = image_comm(tracer, process->pid),
-		.always = process->is_main && !tracer->main_started,
+		.rank = labels_get(process->labels, "rank"),
+		.job = labels_get(process->labels, "jobid"),
+		.always = process->always,
 	};
 	if (info.exec)
 		process->trace = trace_new(tracer->writer, &info);
@@ -159,6 +141,9 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 		tracer_end_recording(tracer, "out of memory");
 		return NULL;
 	}
+	for (size_t i = 0; process->labels && i < process->labels->count; i++)
+		trace_property(process->trace, process->labels->items[i].key,
+			       process->labels->items[i].value);
 	char form[32];
 	snprintf(form, sizeof(form), "dftrace %s", tracer->filter ? "seccomp" : "ptrace");
 	trace_property(process->trace, "tracer", form);

@@ -80,6 +80,14 @@ static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t los
 	if (totals->skipped_files)
 		buf_addf(line, "; %llu files beyond --max-files left out",
 			 (unsigned long long)totals->skipped_files);
+	if (totals->stayed_files)
+		buf_addf(line, "; %llu files stayed in %s (%s)",
+			 (unsigned long long)totals->stayed_files, tracer->options->stage,
+			 strerror(totals->stayed_errno));
+	if (totals->staged_files > totals->stayed_files)
+		buf_addf(line, "; %llu files are still in %s, to be moved",
+			 (unsigned long long)(totals->staged_files - totals->stayed_files),
+			 tracer->options->stage);
 	if (tracer->hooks) {
 		size_t len = line->len;
 		buf_add_str(line, "; ");
@@ -99,6 +107,13 @@ static uint64_t total_lost(const uint64_t lost[LOST_COUNT], const struct writer_
 	for (int i = 0; i < LOST_COUNT; i++)
 		total += lost[i];
 	return total;
+}
+
+/* @return whether the line has to be read, whatever the other ranks say. */
+static bool has_losses(const uint64_t lost[LOST_COUNT], const struct writer_totals *totals)
+{
+	return total_lost(lost, totals) || totals->lost_files || totals->late_events ||
+	       totals->staged_files;
 }
 
 /* What processes have lost, those that have ended and those that go on. */
@@ -126,6 +141,8 @@ static void add_verbose(struct tracer *tracer, struct buf *line)
 			buf_addf(line, ", skipped:%s %llu", skipped_name(i),
 				 (unsigned long long)tracer->skipped[i]);
 	}
+	if (tracer->options->settings)
+		buf_addf(line, "; settings: %s", tracer->options->settings);
 	buf_add_char(line, '\n');
 }
 
@@ -135,6 +152,7 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	uint64_t lost[LOST_COUNT];
 	struct timespec cpu = {0};
 	struct buf line = {0};
+	const char *rank = tracer->options->rank;
 
 	if (tracer->report_fd < 0)
 		return;
@@ -145,21 +163,26 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	totals.events += totals.late_events;
 	totals.files += totals.late_files;
-	buf_addf(&line,
-		 "dftrace-run: %llu event%s in %llu file%s (%llu lost), %lld ms tracer CPU -> "
-		 "%s-*%s",
-		 (unsigned long long)totals.events, totals.events == 1 ? "" : "s",
-		 (unsigned long long)totals.files, totals.files == 1 ? "" : "s",
-		 (unsigned long long)total_lost(lost, &totals),
-		 (long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000,
-		 tracer->options->shown_prefix, tracer->options->compress ? ".pfw.gz" : ".pfw");
+	buf_addf(
+		&line,
+		"dftrace-run: %s%s%s%llu event%s in %llu file%s (%llu lost), %lld ms tracer CPU -> "
+		"%s-*%s",
+		rank ? "rank " : "", rank ? rank : "", rank ? ": " : "",
+		(unsigned long long)totals.events, totals.events == 1 ? "" : "s",
+		(unsigned long long)totals.files, totals.files == 1 ? "" : "s",
+		(unsigned long long)total_lost(lost, &totals),
+		(long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000, tracer->options->shown_prefix,
+		tracer->options->compress ? ".pfw.gz" : ".pfw");
 	add_lost(tracer, &line, lost, &totals, now);
 	if (line.len > LINE_MAX_BYTES - 1)
 		line.len = LINE_MAX_BYTES - 1;
 	buf_add_char(&line, '\n');
 	if (tracer->options->verbose)
 		add_verbose(tracer, &line);
-	if (!line.failed && !tracer->options->quiet && tracer->main_execed)
+	/* One rank speaks for all, unless another has something of its own to say. */
+	bool speaks = !rank || strcmp(rank, "0") == 0 || tracer->options->verbose ||
+		      has_losses(lost, &totals);
+	if (!line.failed && !tracer->options->quiet && tracer->main_execed && speaks)
 		write_line(tracer->report_fd, line.data, line.len);
 	buf_free(&line);
 	close(tracer->report_fd);

@@ -95,6 +95,7 @@ void process_unref(struct process *process)
 {
 	if (!process || --process->refs > 0)
 		return;
+	labels_unref(process->labels);
 	free(process->argv);
 	free(process);
 }

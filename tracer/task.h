@@ -7,6 +7,7 @@
 #include "tracer/aio.h"
 #include "tracer/call.h"
 #include "tracer/files.h"
+#include "tracer/labels.h"
 #include "writer/writer.h"
 
 #include <stdbool.h>
@@ -73,10 +74,13 @@ struct process {
 	unsigned refs;
 	pid_t pid;
 	pid_t ppid;
-	bool is_main;  /* the program that dftrace-run was given */
-	bool excluded; /* by --exclude: not recorded */
-	bool started;  /* the executable's entry point has been reached */
-	char **argv;   /* NULL-terminated, in one allocation */
+	bool is_main;          /* the program that dftrace-run was given */
+	bool excluded;         /* not recorded */
+	bool always;           /* its file is written even if no data event comes */
+	bool of_launcher;      /* of a launcher of ranks, not of one of its ranks */
+	struct labels *labels; /* what its trace says of it beside its own; NULL: nothing */
+	bool started;          /* the executable's entry point has been reached */
+	char **argv;           /* NULL-terminated, in one allocation */
 	size_t argc;
 	struct trace *trace; /* NULL: none yet, or over */
 	uint64_t lost[LOST_COUNT];

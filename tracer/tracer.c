@@ -24,6 +24,8 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	STAILQ_INIT(&tracer->queue);
 	STAILQ_INIT(&tracer->spare);
 	STAILQ_INIT(&tracer->observers);
+	if (options->first)
+		tracer_observe(tracer, options->first);
 	entry_init(&tracer->entry_mark);
 	tracer_observe(tracer, &tracer->entry_mark);
 	privileges_init(&tracer->privileges);
@@ -39,6 +41,7 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 		goto fail;
 	struct writer_options writer = {
 		.prefix = options->prefix,
+		.stage = options->stage,
 		.v2 = options->v2,
 		.compress = options->compress,
 		.metadata = true,
@@ -123,8 +126,10 @@ void tracer_free(struct tracer *tracer)
 			free(status);
 		}
 	}
+	/* Moving whole files takes as long as it takes, short of a file system that hangs. */
+	const uint64_t patience = (tracer->options->stage ? 3600 : 10) * 1000000000ULL;
 	if (tracer->writer)
-		writer_free(tracer->writer, clock_now(&tracer->clock) + 10000000000ULL);
+		writer_free(tracer->writer, clock_now(&tracer->clock) + patience);
 	hooks_free(tracer->hooks);
 	place_free(tracer->place);
 	buf_free(&tracer->warnings);

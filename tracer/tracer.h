@@ -18,7 +18,11 @@ struct place;
 
 /* What the launcher asks for; everything pointed to must outlive the tracer. */
 struct tracer_options {
-	const char *prefix;       /* absolute */
+	const char *prefix;       /* absolute; with expansions, see writer/prefix.h */
+	const char *rank;         /* of the main program; NULL: none or unknown */
+	const char *stage;        /* see struct writer_options */
+	struct observer *first;   /* told of everything before the tracer's own; may be NULL */
+	const char *settings;     /* where they come from, for -v; NULL: not told */
 	const char *shown_prefix; /* as the user gave it, for the exit line */
 	const struct selection *selection;
 	char *const *data_dirs; /* absolute, normalised */

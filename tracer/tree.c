@@ -387,9 +387,11 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 			o->exec_stop(o, tracer, task);
 	}
 	if (task->process->is_main && !tracer->main_started) {
-		image_trace(tracer, task);
+		task->process->always = true;
 		tracer->main_started = true;
 	}
+	if (task->process->always)
+		image_trace(tracer, task);
 	loop_restart(tracer, task, 0);
 }
 

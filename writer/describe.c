@@ -1,4 +1,5 @@
 /* What a file says of its process: the first lines, the properties, the last line. */
+#include "writer/prefix.h"
 #include "writer/state.h"
 
 #include <errno.h>
@@ -135,6 +136,26 @@ static int add_head(struct trace *trace, const struct trace_info *info)
 	return result;
 }
 
+/* @return the prefix of the process's file, NULL when out of memory. */
+static char *expand_prefix(const struct writer *writer, const struct trace_info *info)
+{
+	struct buf prefix = {0};
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)info->pid);
+	prefix_expand(&prefix, writer->prefix,
+		      &(struct prefix_values){
+			      .rank = info->rank,
+			      .host = writer->host,
+			      .pid = pid,
+			      .job = info->job,
+		      });
+	if (buf_str(&prefix))
+		return prefix.data;
+	buf_free(&prefix);
+	return NULL;
+}
+
 struct trace *trace_new(struct writer *writer, const struct trace_info *info)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
@@ -148,7 +169,9 @@ struct trace *trace_new(struct writer *writer, const struct trace_info *info)
 	trace->exec = strdup(info->exec);
 	if (info->rank)
 		trace->rank = strdup(info->rank);
-	if (!trace->exec || (info->rank && !trace->rank) || add_head(trace, info) < 0) {
+	trace->prefix = expand_prefix(writer, info);
+	if (!trace->exec || !trace->prefix || (info->rank && !trace->rank) ||
+	    add_head(trace, info) < 0) {
 		trace_free(trace);
 		errno = ENOMEM;
 		return NULL;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,6 +118,116 @@ static int write_all(int fd, const char *bytes, size_t len, uint64_t at)
 		at += (size_t)n;
 	}
 	return 0;
+}
+
+/* Copies what is in `from` to `to`. @return 0, or -1 with errno. */
+static int copy(int from, int to)
+{
+	enum { COPY_BYTES = 1 << 18 };
+	char *bytes = malloc(COPY_BYTES);
+	uint64_t at = 0;
+	ssize_t n = -1;
+
+	if (!bytes)
+		return -1;
+	while ((n = read(from, bytes, COPY_BYTES)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 || write_all(to, bytes, (size_t)n, at) < 0) {
+			n = -1;
+			break;
+		}
+		at += (size_t)n;
+	}
+	int error = errno;
+	free(bytes);
+	errno = error;
+	return n < 0 ? -1 : 0;
+}
+
+/* Copies a file to a new one with a name of its own. @return 0, or -1 with errno and nothing there. */
+static int copy_file(const char *from, char *to)
+{
+	int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (in < 0)
+		return -1;
+	int out = create_with_parents(to);
+	int result = out < 0 ? -1 : copy(in, out);
+	int error = errno;
+	close(in);
+	/* Some file systems tell only now that there is no room. */
+	if (out >= 0 && close(out) < 0 && errno != EINTR && result == 0) {
+		error = errno;
+		result = -1;
+	}
+	if (out >= 0 && result < 0)
+		unlink(to);
+	errno = error;
+	return result;
+}
+
+/* Gives a file another name of the same file system, if that is free. @return 0, or -1 with errno. */
+static int rename_new(const char *from, const char *to)
+{
+	if (link(from, to) == 0) {
+		unlink(from);
+		return 0;
+	}
+	if (errno == EEXIST || errno == ENOENT || errno == EXDEV)
+		return -1;
+	/* There are file systems without hard links. */
+	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+/* Moves `from` to the first free spelling. @return 0 and the name in `path`, or -1 with errno. */
+static int move_to_free(const char *from, struct buf *path, const struct output_name *name)
+{
+	for (unsigned n = 1; n <= MAX_NAMES; n++) {
+		if (!spell(path, name, n)) {
+			errno = ENOMEM;
+			return -1;
+		}
+		if (rename_new(from, path->data) == 0)
+			return 0;
+		if (errno == ENOENT && make_parents(path->data) == 0 &&
+		    rename_new(from, path->data) == 0)
+			return 0;
+		if (errno != EEXIST)
+			return -1;
+	}
+	return -1;
+}
+
+int output_move(struct output *output, const struct output_name *name)
+{
+	struct output_name part = *name;
+	struct buf path = {0};
+	struct buf beside = {0};
+	int result = move_to_free(output->path, &path, name);
+
+	if (result < 0 && errno != ENOMEM && errno != ENOENT) {
+		/* Another file system: first a copy beside the place where it belongs. */
+		part.suffix = ".part";
+		errno = ENOMEM;
+		if (spell(&beside, &part, 1))
+			result = copy_file(output->path, beside.data);
+		if (result == 0)
+			result = move_to_free(beside.data, &path, name);
+		if (result == 0)
+			unlink(output->path);
+		else if (beside.data && errno != EEXIST)
+			unlink(beside.data);
+	}
+	int error = errno;
+	buf_free(&beside);
+	if (result == 0) {
+		free(output->path);
+		output->path = path.data;
+	} else {
+		buf_free(&path);
+	}
+	errno = error;
+	return result;
 }
 
 /* Makes the file end where it ended before a write failed. */

@@ -48,6 +48,11 @@ int output_append(struct output *output, const struct buf *bytes, size_t ending_
 /* Removes the file if output_create made it. */
 void output_remove(struct output *output);
 
+/* Moves a closed file to the first free name, creating the directories above it. Under that name it is there as a
+ * whole or not at all; the old one is removed only afterwards.
+ * @return 0, or -1 with errno: it stayed. */
+int output_move(struct output *output, const struct output_name *name);
+
 /* Closes the descriptor and lets output_open take it up again. @return 0, or -1 with errno. */
 int output_close(struct output *output);
 

@@ -107,6 +107,7 @@ struct trace {
 	/* Constant. */
 	pid_t pid;
 	char *exec;
+	char *prefix;        /* with its expansions made */
 	struct line_ids ids; /* of the process's own lines */
 
 	/* Under the writer's lock. */
@@ -129,6 +130,7 @@ struct writer {
 	/* Constant. */
 	struct writer_options options;
 	char *prefix;
+	char *stage; /* prefix of files until they are moved; NULL: they are not */
 	char *version;
 	char *host;
 	struct clock clock;

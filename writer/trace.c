@@ -36,6 +36,7 @@ void trace_free(struct trace *trace)
 	map_free(&trace->names);
 	free(trace->rank);
 	free(trace->exec);
+	free(trace->prefix);
 	free(trace->output.path);
 	free(trace);
 }

@@ -95,22 +95,56 @@ static int write_flush(struct worker *worker, struct trace *trace)
 	return result;
 }
 
+/* What the trace's file is named after: below the stage when there is one, else below its prefix. */
+static struct output_name name_of(const struct trace *trace, const char *stage)
+{
+	const struct writer *writer = trace->writer;
+
+	return (struct output_name){
+		.prefix = stage ? stage : trace->prefix,
+		.exec = trace->exec,
+		.host = writer->host,
+		.pid = trace->pid,
+		.suffix = writer->options.compress ? ".pfw.gz" : ".pfw",
+	};
+}
+
+static void count_staged(struct writer *writer, int more)
+{
+	pthread_mutex_lock(&writer->lock);
+	writer->totals.staged_files += (uint64_t)more;
+	pthread_mutex_unlock(&writer->lock);
+}
+
+/* Moves a complete file from the stage to its prefix. */
+static void leave_stage(struct writer *writer, struct trace *trace)
+{
+	const struct output_name name = name_of(trace, NULL);
+
+	if (output_move(&trace->output, &name) == 0) {
+		count_staged(writer, -1);
+		return;
+	}
+	int error = errno;
+	pthread_mutex_lock(&writer->lock);
+	writer->totals.stayed_files++;
+	if (!writer->totals.stayed_errno)
+		writer->totals.stayed_errno = error;
+	pthread_mutex_unlock(&writer->lock);
+}
+
 /* Creates the file, empty but valid. @return 0, or -1 with errno. */
 static int create_file(struct worker *worker, struct trace *trace)
 {
 	struct writer *writer = worker->writer;
 	bool compress = writer->options.compress;
-	struct output_name name = {
-		.prefix = writer->prefix,
-		.exec = trace->exec,
-		.host = writer->host,
-		.pid = trace->pid,
-		.suffix = compress ? ".pfw.gz" : ".pfw",
-	};
+	struct output_name name = name_of(trace, writer->stage);
 	const char *opening = writer->options.v2 ? "" : "[\n";
 
 	if (output_create(&trace->output, &name) < 0)
 		return -1;
+	if (writer->stage)
+		count_staged(writer, 1);
 	atomic_fetch_add(&writer->open_files, 1);
 	if (compress) {
 		member_open(&trace->member, &worker->out);
@@ -194,8 +228,11 @@ static void refuse(struct worker *worker, struct trace *trace, int error, bool g
 		count_as_gone(writer, trace);
 	pthread_mutex_unlock(&writer->lock);
 	/* A file without a single line of the process says nothing. */
+	bool remains = !gone && trace->counted;
 	if (!gone && !trace->counted)
 		output_remove(&trace->output);
+	if (writer->stage && trace->output.ino && !remains)
+		count_staged(writer, -1);
 }
 
 /* Adds one chunk to the flush. @return 0, or -1 with errno ENOMEM. */
@@ -278,6 +315,10 @@ static void end_trace(struct worker *worker, struct trace *trace)
 	/* A file that somebody removed, or that the file system gives up only now, is not there. */
 	bool removed = trace->counted && trace->output.fd >= 0 && output_is_removed(&trace->output);
 	int error = close_file(writer, trace) < 0 ? errno : 0;
+	if (writer->stage && trace->counted && removed)
+		count_staged(writer, -1);
+	else if (writer->stage && trace->counted)
+		leave_stage(writer, trace);
 	pthread_mutex_lock(&writer->lock);
 
 	if (removed) {

@@ -128,6 +128,7 @@ void writer_destroy(struct writer *writer)
 	free(writer->workers);
 	free(writer->totals.first_path);
 	free(writer->prefix);
+	free(writer->stage);
 	free(writer->version);
 	free(writer->host);
 	free(writer);
@@ -154,7 +155,10 @@ struct writer *writer_new(const struct writer_options *options)
 	writer->prefix = strdup(options->prefix);
 	writer->version = strdup(options->version);
 	writer->host = host_name();
-	if (!writer->prefix || !writer->version || !writer->host) {
+	if (options->stage && asprintf(&writer->stage, "%s/%s", options->stage, "dftrace") < 0)
+		writer->stage = NULL;
+	if (!writer->prefix || (options->stage && !writer->stage) || !writer->version ||
+	    !writer->host) {
 		error = ENOMEM;
 		goto failed;
 	}

@@ -26,7 +26,10 @@ struct writer;
 struct trace;
 
 struct writer_options {
-	const char *prefix;      /* absolute; directories are created when the first file is */
+	const char *prefix;      /* absolute, expansions as in prefix.h; directories are created
+				  * when the first file is */
+	const char *stage;       /* directory where files stay until they are complete, then they
+				  * are moved to the prefix; NULL: none */
 	bool v2;                 /* line format of dftracer 2.2 instead of v1 */
 	bool compress;           /* false: plain .pfw */
 	bool metadata;           /* false: events, start and end without args */
@@ -58,6 +61,9 @@ struct writer_totals {
 	uint64_t lost_events;   /* formatted, but not on disk */
 	uint64_t lost_files;    /* not written or ended early because the disk refused */
 	uint64_t skipped_files; /* beyond max_files */
+	uint64_t staged_files;  /* complete or not, not moved from the stage yet */
+	uint64_t stayed_files;  /* of these, could not be moved */
+	int stayed_errno;       /* why the first of them could not, 0: none */
 	int first_errno;        /* why the first one was refused, 0: none */
 	char *first_path;       /* which; NULL: none. The writer's. */
 };
@@ -85,6 +91,7 @@ struct trace_info {
 	struct name *cwd; /* NULL: unknown */
 	const char *comm; /* of the first thread */
 	const char *rank; /* NULL: unknown */
+	const char *job;  /* of the batch system or launcher; NULL: none */
 	bool always;      /* write the file even if no data event comes: the launched program */
 };
 

@@ -382,8 +382,10 @@ def test_little_space(host, runner):
 @pytest.mark.parametrize("env,words", [
 	({}, "none to be seen"),
 	({"OMPI_COMM_WORLD_RANK": "3", "PMIX_RANK": "3"}, "Open MPI rank 3"),
-	({"PMI_RANK": "2"}, "MPICH or another with PMI rank 2"),
-	({"SLURM_JOB_ID": "77", "SLURM_PROCID": "1"}, "Slurm job 77 rank 1"),
+	({"PMI_RANK": "2", "PMI_SIZE": "4"}, "PMI rank 2 of 4"),
+	({"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}, "Slurm job 77 rank 1"),
+	({"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"}, "Slurm job 77"),
+	({"SLURM_JOB_ID": "77", "OMPI_COMM_WORLD_RANK": "1"}, "Slurm job 77, Open MPI rank 1"),
 	({"FLUX_JOB_ID": "f12", "FLUX_TASK_RANK": "0"}, "Flux job f12 rank 0"),
 	({"SLURM_JOB_ID": "7\n\x1b[2J\"\\", "container": "x\"\n"}, "Slurm job 7"),
 ])
