@@ -1,0 +1,78 @@
+"""Parallel jobs: MPI programs of both MPIs, their launchers, Slurm on this host."""
+
+import functools
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from .run import PROGRAMS, ROOT, Run
+
+SOURCES = os.path.join(ROOT, "tests", "programs", "ranks")
+# As root Open MPI wants to be told twice; with more ranks than CPUs, once.
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+	    "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+# MPI_Finalize over TCP does not always end where ranks share two CPUs, traced or not.
+ENVIRONMENT = {**OPEN_MPI, "UCX_TLS": "self,sysv,posix,cma"}
+MPIS = ("openmpi", "mpich")
+
+
+@functools.cache
+def mpi_program(mpi, name="rank_io.c"):
+	"""The path of an MPI program."""
+	compiler = ("mpifort." if name.endswith(".f90") else "mpicc.") + mpi
+	if not shutil.which(compiler):
+		pytest.skip(f"no {compiler}")
+	source = os.path.join(SOURCES, name)
+	out = os.path.join(PROGRAMS, "forms", f"{name.replace('.', '_')}.{mpi}")
+	if os.path.exists(out) and os.path.getmtime(out) > os.path.getmtime(source):
+		return out
+	os.makedirs(os.path.dirname(out), exist_ok=True)
+	mine = f"{out}.{os.getpid()}"
+	subprocess.run([compiler, "-O2", "-g", source, "-o", mine], check=True)
+	os.rename(mine, out)
+	return out
+
+
+def mpirun(mpi, ranks):
+	return [f"mpirun.{mpi}", "-np", str(ranks)]
+
+
+def job(runner, start, args, options=(), *, kind="ranks", prefix=None, env=None, timeout=120, native_args=None,
+	settle=True, **more):
+	"""Runs a parallel job: `start` is the launcher's line, `kind` says where dftrace-run stands: "native", "ranks" or
+	"wrapped"."""
+	run = Run(runner.fresh(kind), runner.token())
+	run.prefix = prefix or os.path.join(runner.fresh("out"), "t")
+	if kind == "native":
+		command = [*start, *(native_args or args)]
+	elif kind == "ranks":
+		command = [*start, *runner.command(args, options, run.prefix)]
+	else:
+		command = runner.command([*start, *args], options, run.prefix)
+	runner._execute(run, command, {**ENVIRONMENT, **(env or {})}, subprocess.DEVNULL, timeout, **more)
+	if settle:
+		runner.settle(run.token)
+	return run
+
+
+def lines(run):
+	"""What all ranks have written: in no order."""
+	return sorted(run.stdout.splitlines())
+
+
+def by_rank(run, ranks=None):
+	"""The traces of each rank."""
+	found = {}
+	for trace in run.traces:
+		found.setdefault(int(trace.properties["rank"]), []).append(trace)
+	if ranks is not None:
+		assert sorted(found) == sorted(ranks), found
+	return found
+
+
+def written(traces, path):
+	"""Bytes written to a file by system calls."""
+	return sum(e.ret for trace in traces for e in trace.events
+		   if e.name in ("write", "pwrite", "writev") and e.path == path and (e.ret or -1) > 0)

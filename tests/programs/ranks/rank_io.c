@@ -1,0 +1,56 @@
+/* An MPI program that writes a file of its own and one together with the others, then ends as it is told:
+ * well, or by abort, segv, exit, or spin (writing on until it is killed). */
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void write_file(const char *name, int rank, int times)
+{
+	char line[100];
+
+	int fd = open(name, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	if (fd < 0)
+		exit(90);
+	for (int i = 0; i < times; i++) {
+		memset(line, 'a' + rank % 26, sizeof(line));
+		if (write(fd, line, sizeof(line)) != sizeof(line))
+			exit(91);
+	}
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	const char *end = argc > 1 ? argv[1] : "well";
+	char name[64];
+	int rank = -1;
+	int size = 0;
+	int sum = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	snprintf(name, sizeof(name), "own.%d", rank);
+	write_file(name, rank, 10 + rank);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	printf("rank %d of %d, sum %d\n", rank, size, sum);
+	fflush(stdout);
+	if (strcmp(end, "spin") == 0) {
+		for (int i = 0;; i++) {
+			write_file(name, rank, 10);
+			usleep(2000);
+		}
+	}
+	if (rank == size - 1 && strcmp(end, "abort") == 0)
+		MPI_Abort(MPI_COMM_WORLD, 7);
+	if (rank == size - 1 && strcmp(end, "segv") == 0)
+		raise(SIGSEGV);
+	if (rank == size - 1 && strcmp(end, "exit") == 0)
+		exit(5);
+	MPI_Finalize();
+	return 0;
+}
