@@ -61,6 +61,21 @@ static void write_line(int fd, const char *line, size_t len)
 		close(own);
 }
 
+/* What is not where it belongs. */
+static void add_staged(struct tracer *tracer, struct buf *line, const struct writer_totals *totals)
+{
+	uint64_t stayed = totals->stayed_files;
+	uint64_t more = totals->staged_files - stayed;
+
+	if (stayed)
+		buf_addf(line, "; %llu file%s stayed in %s (%s)", (unsigned long long)stayed,
+			 stayed == 1 ? "" : "s", tracer->options->stage,
+			 strerror(totals->stayed_errno));
+	if (more)
+		buf_addf(line, "; %llu file%s in %s still to be moved", (unsigned long long)more,
+			 more == 1 ? "" : "s", tracer->options->stage);
+}
+
 static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t lost[LOST_COUNT],
 		     const struct writer_totals *totals, uint64_t now)
 {
@@ -80,14 +95,7 @@ static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t los
 	if (totals->skipped_files)
 		buf_addf(line, "; %llu files beyond --max-files left out",
 			 (unsigned long long)totals->skipped_files);
-	if (totals->stayed_files)
-		buf_addf(line, "; %llu files stayed in %s (%s)",
-			 (unsigned long long)totals->stayed_files, tracer->options->stage,
-			 strerror(totals->stayed_errno));
-	if (totals->staged_files > totals->stayed_files)
-		buf_addf(line, "; %llu files are still in %s, to be moved",
-			 (unsigned long long)(totals->staged_files - totals->stayed_files),
-			 tracer->options->stage);
+	add_staged(tracer, line, totals);
 	if (tracer->hooks) {
 		size_t len = line->len;
 		buf_add_str(line, "; ");

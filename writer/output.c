@@ -198,36 +198,46 @@ static int move_to_free(const char *from, struct buf *path, const struct output_
 	return -1;
 }
 
-int output_move(struct output *output, const struct output_name *name)
+/* For another file system: a copy beside the place where it belongs, which then takes its name.
+ * @return 0 and the name in `path`, or -1 with errno and nothing there. */
+static int move_across(const char *from, struct buf *path, const struct output_name *name)
 {
 	struct output_name part = *name;
-	struct buf path = {0};
 	struct buf beside = {0};
-	int result = move_to_free(output->path, &path, name);
+	int result = -1;
+	int error = ENOMEM;
 
-	if (result < 0 && errno != ENOMEM && errno != ENOENT) {
-		/* Another file system: first a copy beside the place where it belongs. */
-		part.suffix = ".part";
-		errno = ENOMEM;
-		if (spell(&beside, &part, 1))
-			result = copy_file(output->path, beside.data);
-		if (result == 0)
-			result = move_to_free(beside.data, &path, name);
-		if (result == 0)
-			unlink(output->path);
-		else if (beside.data && errno != EEXIST)
-			unlink(beside.data);
+	part.suffix = ".part";
+	if (spell(&beside, &part, 1)) {
+		result = copy_file(from, beside.data);
+		error = errno;
 	}
-	int error = errno;
-	buf_free(&beside);
 	if (result == 0) {
-		free(output->path);
-		output->path = path.data;
-	} else {
-		buf_free(&path);
+		result = move_to_free(beside.data, path, name);
+		error = errno;
+		unlink(result == 0 ? from : beside.data);
 	}
+	buf_free(&beside);
 	errno = error;
 	return result;
+}
+
+int output_move(struct output *output, const struct output_name *name)
+{
+	struct buf path = {0};
+	int result = move_to_free(output->path, &path, name);
+
+	if (result < 0 && errno != ENOMEM && errno != ENOENT)
+		result = move_across(output->path, &path, name);
+	if (result < 0) {
+		int error = errno;
+		buf_free(&path);
+		errno = error;
+		return -1;
+	}
+	free(output->path);
+	output->path = path.data;
+	return 0;
 }
 
 /* Makes the file end where it ended before a write failed. */
