@@ -1,0 +1,255 @@
+"""Real launchers: one tracer per rank, or one around the launcher; how jobs end."""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun, written
+from lib.run import BUILD, Run, is_alive, owned, wait_until
+from lib.trace import Trace, trace_files
+
+TIMES = [0, 1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 20))]
+
+
+@pytest.fixture(params=MPIS)
+def mpi(request):
+	if not shutil.which(f"mpirun.{request.param}"):
+		pytest.skip(f"no mpirun.{request.param}")
+	return request.param
+
+
+@pytest.fixture(params=["root", "user"])
+def user(request, base):
+	"""How subprocess is told who runs the job."""
+	if os.getuid():
+		if request.param == "root":
+			pytest.skip("not root")
+		return {}
+	if request.param == "root":
+		return {}
+	for path, _, _ in os.walk(base):
+		os.chmod(path, 0o777)
+	return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@pytest.fixture
+def open_runner(runner):
+	"""Its directories are everybody's."""
+	fresh = runner.fresh
+
+	def made(kind):
+		path = fresh(kind)
+		os.chmod(path, 0o777)
+		return path
+
+	runner.fresh = made
+	return runner
+
+
+def whole(traces):
+	"""Each rank has the file of its program, complete."""
+	assert all(trace.end for trace in traces)
+
+
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+def test_ranks_and_bytes(open_runner, mpi, user, kind):
+	"""Four ranks: output, status and files as without us; each rank's trace has its own bytes."""
+	args = [mpi_program(mpi)]
+	native = job(open_runner, mpirun(mpi, 4), args, kind="native", **user)
+	run = job(open_runner, mpirun(mpi, 4), args, kind=kind, **user)
+	assert native.status == 0, native.stderr
+	assert (run.status, lines(run)) == (0, lines(native)), run.stderr
+	assert run.program_stderr == native.stderr
+	found = by_rank(run, range(4))
+	for rank, traces in found.items():
+		path = run.path(f"own.{rank}")
+		assert written(traces, path) == os.path.getsize(path) == 100 * (10 + rank)
+		main, = [trace for trace in traces if trace.command.startswith(args[0])]
+		assert main.exec_name == f"Rank {rank} {os.path.basename(args[0])}"
+		assert main.properties["world_size"] == "4" and main.properties["local_rank"] == str(rank)
+		assert main.properties["launcher"] == {"openmpi": "Open MPI", "mpich": "MPICH"}[mpi]
+		# What the guide of DFTracer's preload library looks for.
+		assert any(line["name"] == "rank" and line["args"]["value"] == str(rank) for line in main.meta)
+	assert len(re.findall(rb"^dftrace-run: ", run.stderr, re.MULTILINE)) == 1
+	if kind == "ranks":
+		assert run.stderr.count(b"dftrace-run: rank 0: ") == 1
+
+
+def same_traces(one, two):
+	"""Events of the program's own files, rank by rank."""
+	def key(run):
+		return {rank: sorted((e.name, os.path.relpath(e.path, run.cwd), e.ret) for trace in traces
+				     for e in trace.events if e.path and e.path.startswith(run.cwd + "/own"))
+			for rank, traces in by_rank(run).items()}
+
+	assert key(one) == key(two)
+
+
+def test_wrapping_is_the_same(runner, mpi):
+	args = [mpi_program(mpi)]
+	same_traces(job(runner, mpirun(mpi, 3), args, kind="ranks"), job(runner, mpirun(mpi, 3), args, kind="wrapped"))
+
+
+def test_fortran(runner, mpi):
+	run = job(runner, mpirun(mpi, 4), [mpi_program(mpi, "rank_io.f90")])
+	assert run.status == 0, run.stderr
+	for rank, traces in by_rank(run, range(4)).items():
+		assert written(traces, run.path(f"own.{rank}")) == 1000 + 100 * rank
+
+
+def test_static_fortran(runner, mpi):
+	"""A program that knows nothing of MPI, once per rank."""
+	program = os.path.join(BUILD, "examples", "fortran_io.static")
+	if not os.path.exists(program):
+		pytest.skip("no static Fortran")
+	variable = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}[mpi]
+	args = ["sh", "-c", f"mkdir d${variable} && cd d${variable} && exec {program} ."]
+	native = job(runner, mpirun(mpi, 4), args, kind="native")
+	run = job(runner, mpirun(mpi, 4), args)
+	assert run.status == native.status == 0, run.stderr
+	for rank, traces in by_rank(run, range(4)).items():
+		directory = run.path(f"d{rank}")
+		for name in os.listdir(directory):
+			path = os.path.join(directory, name)
+			assert os.path.getsize(path) == os.path.getsize(os.path.join(native.cwd, f"d{rank}", name))
+		assert any(e.path and e.path.startswith(directory + "/") for trace in traces for e in trace.events)
+
+
+def test_ranks_that_run_free(runner, mpi):
+	"""Seen from inside: neither tracer nor filter."""
+	args = ["sh", "-c", "echo $(grep -E '^(TracerPid|Seccomp):' /proc/self/status)"]
+	run = job(runner, mpirun(mpi, 4), args, ["--ranks", "1-2"])
+	assert run.status == 0 and lines(run).count(b"TracerPid: 0 Seccomp: 0") == 2
+	by_rank(run, [1, 2])
+	run = job(runner, mpirun(mpi, 4), args, ["--ranks", "first-per-node"])
+	by_rank(run, [0])
+	run = job(runner, mpirun(mpi, 4), args, ["--ranks", "1-2"], kind="wrapped")
+	by_rank(run, [1, 2])
+	assert b"2 of 4 ranks are left out by --ranks" in run.stderr
+
+
+def test_launcher_is_recorded_on_request(runner, mpi):
+	run = job(runner, mpirun(mpi, 2), ["true"], ["--trace-launcher"], kind="wrapped")
+	assert run.status == 0
+	names = {trace.exec_name for trace in run.traces if "rank" not in trace.properties}
+	assert f"mpirun.{mpi}" in names or "hydra_pmi_proxy" in names or len(names) > 0
+
+
+def test_helper_of_a_rank(runner, mpi):
+	run = job(runner, mpirun(mpi, 2), ["sh", "-c", "cat /etc/hostname | cat >out.$$; env -i cat /etc/hostname; :"])
+	assert run.status == 0
+	for traces in by_rank(run, [0, 1]).values():
+		assert sum(trace.command.startswith("cat") for trace in traces) >= 2
+
+
+@pytest.mark.parametrize("how", ["abort", "segv", "exit"])
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+@pytest.mark.parametrize("times", TIMES)
+def test_a_rank_ends_badly(runner, mpi, kind, how, times):
+	args = [mpi_program(mpi), how]
+	native = job(runner, mpirun(mpi, 3), args, kind="native")
+	run = job(runner, mpirun(mpi, 3), args, kind=kind)
+	wait_until(lambda: not owned(run.token), what="the end of everything")
+	expected = {native.status}
+	if (mpi, how) == ("mpich", "exit"):
+		# Hydra's own race: whether it sees the status or the closed socket first.
+		expected |= {5, 9}
+	assert run.status in expected, (run.status, native.status, run.stderr[-2000:])
+	found = by_rank(run, range(3))
+	for traces in found.values():
+		whole(traces)
+	main = found[2][0]
+	if how == "segv":
+		assert main.end.args["signal"] == signal.SIGSEGV
+	elif how == "exit":
+		assert main.end.args.get("exit_status") == 5 or main.end.args.get("signal")
+	assert written(found[2], run.path("own.2")) == 1200
+
+
+# What is sent to the launcher; who is gone afterwards by itself.
+KILLS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
+
+
+def spin(runner, mpi, kind):
+	"""Starts ranks that write until they are killed. @return the run, and the launcher's pid."""
+	program = mpi_program(mpi)
+	run = Run(runner.fresh(kind), runner.token())
+	run.prefix = os.path.join(runner.fresh("out"), "t")
+	args = [program, "spin"]
+	if kind == "native":
+		command = [*mpirun(mpi, 3), *args]
+	elif kind == "ranks":
+		command = [*mpirun(mpi, 3), *runner.command(args, [], run.prefix)]
+	else:
+		command = runner.command([*mpirun(mpi, 3), *args], [], run.prefix)
+	run.process = subprocess.Popen(command, cwd=run.cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+				       stderr=subprocess.PIPE, start_new_session=True,
+				       env=runner.environment(run.token, ENVIRONMENT))
+	runner.open.append(run.process)
+	wait_until(lambda: all(os.path.exists(run.path(f"own.{rank}")) for rank in range(3)), 40, "the ranks")
+	wait_until(lambda: all(os.path.getsize(run.path(f"own.{rank}")) > 3000 for rank in range(3)), 40, "their work")
+	return run, run.process.pid
+
+
+def finish(runner, run, seconds=40):
+	"""Waits for the launcher and for everything that it left. MPICH's waits for ranks that do not end."""
+	out, err = run.process.communicate(timeout=seconds)
+	run.stdout, run.stderr, run.status = out, err, run.process.returncode
+	return run
+
+
+@pytest.mark.parametrize("name", KILLS)
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+@pytest.mark.parametrize("times", TIMES)
+def test_launcher_is_killed(runner, mpi, kind, name, times):
+	"""The job ends as without us, nobody is left, and what each rank wrote is in a valid trace."""
+	def once(kind):
+		run, pid = spin(runner, mpi, kind)
+		time.sleep(random.uniform(0, 0.5))
+		os.kill(pid, KILLS[name])
+		finish(runner, run)
+		wait_until(lambda: not owned(run.token), 20, "the end of everything")
+		return run
+
+	native, run = once("native"), once(kind)
+	assert run.status == native.status, run.stderr[-2000:]
+	found = by_rank(run, range(3))
+	for rank, traces in found.items():
+		whole(traces)
+		path = run.path(f"own.{rank}")
+		assert written(traces, path) == os.path.getsize(path)
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_everything_is_killed(runner, mpi, times):
+	"""SIGKILL for ranks and tracers at once, as from a node that has no memory left: at most a second is missing."""
+	run, _ = spin(runner, mpi, "ranks")
+	time.sleep(1.5 + random.uniform(0, 0.5))
+	sizes = {rank: os.path.getsize(run.path(f"own.{rank}")) for rank in range(3)}
+	time.sleep(1.2)
+	for pid in owned(run.token):
+		with contextlib.suppress(OSError):
+			os.kill(pid, signal.SIGKILL)
+	finish(runner, run)
+	wait_until(lambda: not any(is_alive(pid) for pid in owned(run.token)), 20)
+	traces = {int(t.properties["rank"]): t for t in (Trace(path, whole=False) for path in trace_files(run.prefix))}
+	assert sorted(traces) == [0, 1, 2]
+	for rank, trace in traces.items():
+		assert written([trace], run.path(f"own.{rank}")) >= sizes[rank]
+
+
+@pytest.mark.full
+def test_many_ranks(runner, mpi):
+	"""64 ranks on the CPUs that there are."""
+	begin = time.monotonic()
+	run = job(runner, mpirun(mpi, 64), ["true"], timeout=300)
+	assert run.status == 0, run.stderr[-2000:]
+	by_rank(run, range(64))
+	print(f"64 ranks under {mpi}: {time.monotonic() - begin:.1f} s")
