@@ -5,9 +5,9 @@
 #include <strings.h>
 
 enum kind {
-	VALUE,    /* the option's argument; empty: not set */
-	WHEN_YES, /* the option, if it says yes */
-	WHEN_NO,  /* the option, if it says no */
+	VALUE,
+	WHEN_YES,
+	WHEN_NO,
 };
 
 static const struct {
@@ -15,11 +15,8 @@ static const struct {
 	enum option_id id;
 	enum kind kind;
 } variables[] = {
-	{"DFTRACER_ENABLE", OPTION_DISABLE, WHEN_NO},
-	{"DFTRACER_LOG_FILE", OPTION_OUTPUT, VALUE},
-	{"DFTRACER_DATA_DIR", OPTION_DATA_DIR, VALUE},
-	{"DFTRACER_DISABLE_STDIO", OPTION_NO_STDIO, WHEN_YES},
-	{"DFTRACER_TRACE_COMPRESSION", OPTION_NO_COMPRESS, WHEN_NO},
+#define VARIABLE(name, option, kind, help) {name, OPTION_##option, kind},
+#include "launchers/environment.def"
 };
 
 int options_yes_or_no(const char *value)

@@ -146,15 +146,39 @@ static const char head[] =
 	"many "
 	"were lost, and where the files are.\n";
 
-static const char tail[] =
+static const char exit_status[] =
 	".SH EXIT STATUS\n"
 	"That of the program; where a signal ends the program, the same signal is what its parent "
 	"sees.\n"
 	".TP\n.B 125\n\\fBdftrace\\-run\\fR itself failed, wrong usage included\n"
 	".TP\n.B 126\nthe program was found and cannot be executed\n"
-	".TP\n.B 127\nthe program was not found\n"
-	".SH ENVIRONMENT\n"
-	"The program gets the environment unchanged.\n"
+	".TP\n.B 127\nthe program was not found\n";
+
+static void print_environment(void)
+{
+	static const struct {
+		const char *name;
+		const char *help;
+	} variables[] = {
+#define VARIABLE(name, option, kind, help) {name, help},
+#include "launchers/environment.def"
+	};
+
+	fputs(".SH ENVIRONMENT\n"
+	      "The program gets the environment unchanged. These variables stand for options, "
+	      "which "
+	      "win over them; yes is 1, true, yes or on, no is 0, false, no or off.\n",
+	      stdout);
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		fputs(".TP\n\\fB", stdout);
+		print_text(variables[i].name);
+		fputs("\\fR\n", stdout);
+		print_text(variables[i].help);
+		putchar('\n');
+	}
+}
+
+static const char tail[] =
 	".SH FILES\n"
 	".TP\n.IB PREFIX \\- HASH \\-preload.pfw.gz\n"
 	"The trace of one process and program image. \\fIHASH\\fR is made of the program's name, "
@@ -166,6 +190,23 @@ static const char tail[] =
 	"killed; then only its last event, named \\fBend\\fR, is missing. A process that did "
 	"nothing but "
 	"load itself leaves no file.\n"
+	".SH PARALLEL JOBS\n"
+	"\\fBdftrace\\-run\\fR stands behind the launcher, once per rank:\n"
+	".PP\n"
+	".nf\n"
+	"mpirun \\-np 4 dftrace\\-run \\-o out/%r \\-\\- ./sim input.nml\n"
+	"srun \\-n 4 dftrace\\-run \\-o out/%r \\-\\- ./sim input.nml\n"
+	"flux run \\-n 4 dftrace\\-run \\-o out/%r \\-\\- ./sim input.nml\n"
+	".fi\n"
+	".PP\n"
+	"Each rank's traces say its rank (lines named PR and rank), the number of ranks, the job "
+	"and the launcher, as the environment tells them. Programs that a rank starts carry its "
+	"rank. The line at the end comes from rank 0, and from others that have lost something. "
+	"With \\fB\\-v\\fR it comes from all, and says which settings come from where.\n"
+	".PP\n"
+	"In front of mpirun (\\fBdftrace\\-run \\-\\- mpirun \\-np 4 ./sim\\fR) it follows the "
+	"ranks of this host. It leaves out the launcher's own processes, and nothing is seen of "
+	"ranks that srun, flux or jsrun start, which are not their children.\n"
 	".SH NOTES\n"
 	"The program can tell that it is traced: /proc/self/status shows TracerPid, Seccomp and, "
 	"unless "
@@ -206,6 +247,7 @@ static const char tail[] =
 	"dftrace\\-run \\-d /scratch/me \\-e \\(aq!%meta\\(aq \\-\\- ./sim input.nml\n"
 	"dftrace\\-run \\-e open,close,read,write \\-\\- make\n"
 	"dftrace\\-run \\-\\-doctor \\-\\- ./sim input.nml\n"
+	"mpirun \\-np 64 dftrace\\-run \\-\\-ranks 0,%16 \\-\\- ./sim input.nml\n"
 	"zcat out/sim\\-*.pfw.gz | grep \\(aq\\(ha{\\(aq | jq \\-r \\(aqselect(.name == \"open\") "
 	"| "
 	".args.fhash\\(aq\n"
@@ -220,6 +262,8 @@ int main(void)
 	fputs(head, stdout);
 	print_options();
 	print_classes();
+	fputs(exit_status, stdout);
+	print_environment();
 	fputs(tail, stdout);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("man-page: standard output");

@@ -15,7 +15,7 @@ from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun
 from lib.run import BUILD, Run, is_alive, owned, wait_until
 from lib.trace import Trace, trace_files
 
-TIMES = [0, 1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 20))]
+TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
 
 
 @pytest.fixture(params=MPIS)
@@ -224,7 +224,10 @@ def test_launcher_is_killed(runner, mpi, kind, name, times):
 	for rank, traces in found.items():
 		whole(traces)
 		path = run.path(f"own.{rank}")
-		assert written(traces, path) == os.path.getsize(path)
+		# A call in which the rank was killed has no result: the kernel may have done it.
+		cut = sum(e.args["count"] for trace in traces for e in trace.events
+			  if e.name == "write" and e.path == path and "cut" in e.args)
+		assert written(traces, path) <= os.path.getsize(path) <= written(traces, path) + cut
 
 
 @pytest.mark.parametrize("times", TIMES)
