@@ -149,19 +149,25 @@ def test_helper_of_a_rank(runner, mpi):
 		assert sum(trace.command.startswith("cat") for trace in traces) >= 2
 
 
+def same_status(run, native):
+	"""A launcher's status may be a race of its own (MPICH's between a rank's end and its closed socket): then each
+	outcome is one that comes natively, too."""
+	found = set()
+	for _ in range(15):
+		found.add(native().status)
+		if run.status in found:
+			return
+	raise AssertionError((run.status, found, run.stderr[-2000:]))
+
+
 @pytest.mark.parametrize("how", ["abort", "segv", "exit"])
 @pytest.mark.parametrize("kind", ["ranks", "wrapped"])
 @pytest.mark.parametrize("times", TIMES)
 def test_a_rank_ends_badly(runner, mpi, kind, how, times):
 	args = [mpi_program(mpi), how]
-	native = job(runner, mpirun(mpi, 3), args, kind="native")
 	run = job(runner, mpirun(mpi, 3), args, kind=kind)
 	wait_until(lambda: not owned(run.token), what="the end of everything")
-	expected = {native.status}
-	if (mpi, how) == ("mpich", "exit"):
-		# Hydra's own race: whether it sees the status or the closed socket first.
-		expected |= {5, 9}
-	assert run.status in expected, (run.status, native.status, run.stderr[-2000:])
+	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native"))
 	found = by_rank(run, range(3))
 	for traces in found.values():
 		whole(traces)
@@ -218,8 +224,8 @@ def test_launcher_is_killed(runner, mpi, kind, name, times):
 		wait_until(lambda: not owned(run.token), 20, "the end of everything")
 		return run
 
-	native, run = once("native"), once(kind)
-	assert run.status == native.status, run.stderr[-2000:]
+	run = once(kind)
+	same_status(run, lambda: once("native"))
 	found = by_rank(run, range(3))
 	for rank, traces in found.items():
 		whole(traces)
