@@ -13,6 +13,8 @@
 #include <sys/sem.h>
 #include <sys/wait.h>
 
+#include "asleep.h"
+
 static pthread_t main_thread;
 static volatile sig_atomic_t handled;
 
@@ -52,6 +54,7 @@ static void *disturb(void *arg)
 {
 	const struct plan *plan = arg;
 
+	await_sleep(getpid());
 	for (int i = 0; i < 4; i++) {
 		usleep(20000);
 		pthread_kill(main_thread,
