@@ -117,8 +117,7 @@ static bool is_for_nobody(const struct tracer *tracer, const struct task *task,
 {
 	unsigned long data = stop->filter_data;
 
-	if (data == ARCH_NO_FILTER_DATA &&
-	    ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &data) < 0)
+	if (data == ARCH_NO_FILTER_DATA && ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &data) < 0)
 		return false;
 	return !tracer->filter || data != FILTER_TRACE_DATA;
 }

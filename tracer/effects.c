@@ -163,8 +163,7 @@ static bool is_own_filter(const struct tracer *tracer, const struct call *call)
 		return false;
 	if (call->row->nr == __NR_prctl)
 		return (int)call->args[0] == PR_SET_SECCOMP;
-	return call->args[0] == SECCOMP_SET_MODE_STRICT ||
-	       call->args[0] == SECCOMP_SET_MODE_FILTER;
+	return call->args[0] == SECCOMP_SET_MODE_STRICT || call->args[0] == SECCOMP_SET_MODE_FILTER;
 }
 
 bool effects_need_exit(const struct frame *frame)
@@ -187,7 +186,6 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_UNSHARE:
 	case EFFECT_URING_SETUP:
 	case EFFECT_URING_ENTER:
-		return true;
 	case EFFECT_OWN_FILTER:
 	case EFFECT_PTRACE:
 		return true;

@@ -37,10 +37,11 @@ void refused_note(struct tracer *tracer, const struct task *task, const struct c
 	if (call->row->effect == EFFECT_PTRACE && !tracer->refused_ptrace &&
 	    is_tracing(tracer, call)) {
 		tracer->refused_ptrace = true;
-		tracer_warn(tracer,
-			    "%.100s was refused ptrace: a process has one tracer, here dftrace-run; "
-			    "run debuggers and tracers without it",
-			    name);
+		tracer_warn(
+			tracer,
+			"%.100s was refused ptrace: a process has one tracer, here dftrace-run; "
+			"run debuggers and tracers without it",
+			name);
 	}
 	if (call->row->effect == EFFECT_OWN_FILTER && !tracer->refused_strict &&
 	    is_strict_mode(tracer, call)) {

@@ -1,6 +1,8 @@
 /* Calls that are never restarted, and signals that are ignored: natively the calls do not notice.
  * usage: ignored quiet|handled
  * With `handled` a signal with a handler comes behind the ignored ones: then the call ends with EINTR. */
+#include "asleep.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,8 +14,6 @@
 #include <sys/ipc.h>
 #include <sys/sem.h>
 #include <sys/wait.h>
-
-#include "asleep.h"
 
 static pthread_t main_thread;
 static volatile sig_atomic_t handled;
