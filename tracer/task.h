@@ -99,7 +99,7 @@ struct hook_space;
 /* A call in flight, from its entry to its event: of the kernel, or of a hooked function. */
 struct frame {
 	struct call call; /* of a hooked function: without a row; sp is that of its entry */
-	const struct hook_function *hook; /* NULL: a system call */
+	struct hook_function *hook; /* NULL: a system call */
 	uint64_t return_address;
 	bool no_result;    /* of a hooked function: it has ended where that cannot be seen */
 	unsigned handlers; /* the task's, when it began */

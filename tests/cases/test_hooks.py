@@ -140,6 +140,57 @@ def test_exec(runner, form):
 	assert len(run.of("exec")) == 1
 
 
+# --- functions that are chosen at run time --------------------------------------
+
+def copies(run):
+	return [tuple(map(int, line.split("\t")[1:])) for line in run.stdout.decode().splitlines()
+		if line.startswith("copy\t")]
+
+
+CHOSEN = ("gcc.static.O2", "gcc.static-pie.O2", "gcc.pie.O2", "gcc.no-pie.O0", "clang.static-pie.O1", "clang.pie.O1")
+
+
+@pytest.mark.parametrize("form", some(*CHOSEN))
+@pytest.mark.parametrize("now", [False, True], ids=["lazy", "now"])
+def test_chosen_functions(runner, form, now):
+	"""What an IFUNC's resolver chose is hooked under the IFUNC's name before the first call: that of a constructor
+	here. The resolver and what it did not choose are no calls."""
+	args = [form.build("hooks_ifunc")]
+	env = {"LD_BIND_NOW": "1" if now else None}
+	run = runner.traced(args, [*EVERY, "-x", "memcpy"], env=env)
+	assert run.status == 0 and not run.notes, run.stderr
+	assert hooked(run)["hooked_chosen"] == functions(run.stdout.decode())["hooked_chosen"]
+	assert names(run) == {"hooked_chosen", "memcpy"}
+	found = collections.Counter((signed(event.args["a0"]), signed(event.args["a1"]), event.args["a2"], event.ret)
+				    for event in run.events if event.name == "memcpy")
+	for to, source, length in copies(run):
+		assert found[(to, source, length, to)] == 1, (to, source, length)
+	assert re.search(rb"hooks (\d+) of \1\b", run.stderr), run.stderr
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+def test_chosen_later(runner):
+	"""By dlsym, and in processes that have the file's plan from another one."""
+	path, library = prototype("gcc.pie.O2").build("hooks_ifunc"), program("hooks_lib.so")
+	run = runner.traced(["sh", "-c", f"{path} {library}; {path} {library}"], EVERY)
+	assert run.status == 0, run.stderr
+	for name in ("hooked_chosen", "hooked_by_library"):
+		calls = [event for event in run.events if event.name == name]
+		once = functions(run.stdout.decode())[name]
+		assert len(calls) == 2 * once.done and len({event.pid for event in calls}) == 2
+		assert sum(event.ret for event in calls) == 2 * once.sum
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+def test_resolvers_by_name(runner):
+	"""Asked for by its own name it is a function like any other."""
+	run = runner.traced([prototype("gcc.static.O2").build("hooks_ifunc")], ["-x", "choose", "-x", "hooked_chosen"])
+	assert run.status == 0, run.stderr
+	assert names(run) == {"choose", "hooked_chosen"}
+	assert hooked(run)["choose"].done == 1
+	assert hooked(run)["hooked_chosen"] == functions(run.stdout.decode())["hooked_chosen"]
+
+
 # --- registers, flags, stack --------------------------------------------------
 
 @pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O0", "gcc.static-pie.O2", "clang.no-pie.O2"))

@@ -46,6 +46,14 @@ static bool add_function(struct builder *b, uint64_t address, const char *name,
 	return true;
 }
 
+/* @return the function that is hooked at the address already, NULL: none. */
+static struct hook_function *function_at(const struct builder *b, uint64_t address)
+{
+	size_t number = (size_t)map_get(&b->by_address, address);
+
+	return number ? &b->result->functions[number - 1] : NULL;
+}
+
 static void refuse(struct hooks *hooks, struct hook_census *census, const char *name,
 		   const char *reason)
 {
@@ -111,6 +119,37 @@ static bool is_part(const char *name)
 	return cold && (cold[5] == '\0' || cold[5] == '.');
 }
 
+/* An IFUNC's symbol has its resolver's address. That is watched for what it returns; which relocation asks, the
+ * loader's, the static start-up's or the first call's, does not matter then. */
+static bool add_resolver(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function) {
+		if (!add_function(b, symbol->address, symbol->name, NULL))
+			return false;
+		function = function_at(b, symbol->address);
+		function->only_chooses = true;
+	}
+	if (function->chooses)
+		return false;
+	function->chooses = symbol->name;
+	return true;
+}
+
+static bool add_plain(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function)
+		return add_function(b, symbol->address, symbol->name, NULL);
+	if (!function->only_chooses)
+		return false;
+	function->name = symbol->name;
+	function->only_chooses = false;
+	return true;
+}
+
 static void find_user(struct builder *b, const char *path)
 {
 	const struct hook_options *options = &b->hooks->options;
@@ -126,18 +165,10 @@ static void find_user(struct builder *b, const char *path)
 			if (!symbol_matches(b->hooks, p, symbols[i].name))
 				continue;
 			b->hooks->regexes[p].matched = true;
-			if (map_get(&b->by_address, symbols[i].address))
-				continue;
 			if (is_part(symbols[i].name))
 				continue;
-			if (symbols[i].ifunc) {
-				census->found++;
-				b->result->refused++;
-				refuse(b->hooks, census, symbols[i].name,
-				       "chosen at start-up (IFUNC)");
-				continue;
-			}
-			if (add_function(b, symbols[i].address, symbols[i].name, NULL))
+			if (symbols[i].ifunc ? add_resolver(b, &symbols[i])
+					     : add_plain(b, &symbols[i]))
 				census->found++;
 		}
 	}
@@ -189,7 +220,7 @@ static void plan_all(struct builder *b)
 			       plan ? plan->refused : "out of memory");
 			continue;
 		}
-		census->hooked++;
+		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
 			struct hook_place *place =
@@ -228,11 +259,63 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	return b.result;
 }
 
+void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
+			       const char *reason)
+{
+	if (resolver->chosen)
+		return;
+	resolver->chosen = true;
+	hooks->user.hooked--;
+	refuse(hooks, &hooks->user, resolver->chooses, reason);
+}
+
+static bool has_function(const struct hook_object *object, uint64_t address)
+{
+	for (; object; object = object->next) {
+		for (size_t i = 0; i < object->nfunctions; i++) {
+			if (object->functions[i].address == address)
+				return true;
+		}
+	}
+	return false;
+}
+
+struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
+				       struct hook_function *resolver, uint64_t address)
+{
+	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	struct builder b = {.hooks = hooks, .object = object};
+
+	if (!known || has_function(known, address))
+		return NULL;
+	b.result = calloc(1, sizeof(*b.result));
+	if (!b.result)
+		return NULL;
+	/* Where its choice was known to be one, it was counted with the resolver. */
+	if (resolver->chosen)
+		hooks->user.found++;
+	else
+		hooks->user.hooked--;
+	resolver->chosen = true;
+	if (add_function(&b, address, resolver->chooses, NULL))
+		plan_all(&b);
+	map_free(&b.by_address);
+	if (b.failed) {
+		hook_object_free(b.result);
+		return NULL;
+	}
+	b.result->next = known->next;
+	known->next = b.result;
+	return b.result;
+}
+
 void hook_object_free(struct hook_object *object)
 {
-	if (!object)
-		return;
-	free(object->functions);
-	free(object->places);
-	free(object);
+	while (object) {
+		struct hook_object *next = object->next;
+		free(object->functions);
+		free(object->places);
+		free(object);
+		object = next;
+	}
 }

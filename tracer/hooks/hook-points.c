@@ -104,16 +104,13 @@ static uint64_t first_address(const struct hook_object *object)
 }
 
 /* @return how many functions --max-hooks has left out. */
-static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
-				  const struct module *module)
+static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module, const struct hook_object *object)
 {
 	struct hook_space *space = task->mm->hooks;
-	struct hook_object *object = hook_object_get(hooks, module->object, module->path);
 	unsigned long unverified = 0;
 	unsigned long beyond = 0;
 
-	if (!object)
-		return 0;
 	/* Said once for each image that has the file. */
 	if (module->begin <= module->bias + first_address(object) &&
 	    module->bias + first_address(object) < module->end)
@@ -138,6 +135,42 @@ static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, st
 	}
 	task->process->lost[LOST_UNVERIFIED] += unverified;
 	return beyond;
+}
+
+static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module)
+{
+	const struct hook_object *object = hook_object_get(hooks, module->object, module->path);
+	unsigned long beyond = 0;
+
+	for (; object; object = object->next)
+		beyond += place_object(hooks, tracer, task, module, object);
+	return beyond;
+}
+
+void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
+			uint64_t target)
+{
+	struct hooks *hooks = tracer->hooks;
+	struct hook_space *space = task->mm->hooks;
+
+	if (!space || space->withdrawn)
+		return;
+	const struct module *module = modules_find(&space->modules, target);
+	if (!module || !module->object) {
+		/* The kernel's own clock functions lie in no file. */
+		task->process->lost[LOST_UNVERIFIED]++;
+		hook_object_refuse_choice(hooks, resolver, "what was chosen is in no file");
+		return;
+	}
+	const struct hook_object *chosen =
+		hook_object_choose(hooks, module->object, resolver, target - module->bias);
+	if (!chosen)
+		return;
+	task->process->lost[LOST_UNVERIFIED] += chosen->refused;
+	unsigned long beyond = place_object(hooks, tracer, task, module, chosen);
+	if (beyond > hooks->beyond)
+		hooks->beyond = beyond;
 }
 
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)

@@ -366,8 +366,10 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 	}
 	if (hooks->beyond)
 		buf_addf(out, " (%lu more beyond --max-hooks left out)", hooks->beyond);
-	while (run && (slot = map_next(&hooks->hook_objects, &at)))
-		report_hot(slot->value, run, out);
+	while (run && (slot = map_next(&hooks->hook_objects, &at))) {
+		for (const struct hook_object *o = slot->value; o; o = o->next)
+			report_hot(o, run, out);
+	}
 	if (verbose && hooks->reasons.len) {
 		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);
