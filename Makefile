@@ -37,7 +37,8 @@ lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
-	$(filter-out tests/programs/hooks_lib.c,$(wildcard tests/programs/*.c))) \
+	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\
+	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean

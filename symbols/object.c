@@ -345,6 +345,14 @@ enum object_libc object_libc(const struct object *object)
 	return object->libc;
 }
 
+bool object_has_c_start(const struct object *object)
+{
+	const struct elf_file *file = &object->file;
+
+	return !file->nsections || elf_file_section(file, SHT_INIT_ARRAY, NULL, NULL) ||
+	       elf_file_section(file, SHT_PROGBITS, ".init", NULL);
+}
+
 bool object_is_position_independent(const struct object *object)
 {
 	return object->file.type == ET_DYN;

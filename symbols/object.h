@@ -78,6 +78,10 @@ bool object_irelative(const struct object *object, size_t *at, uint64_t *resolve
 
 enum object_names object_names(const struct object *object);
 enum object_libc object_libc(const struct object *object);
+
+/* @return whether the file may have a C library in it: its start-up code is there, or nothing tells of sections.
+ * Go's own programs have none, nor has what is written without a library. */
+bool object_has_c_start(const struct object *object);
 bool object_is_position_independent(const struct object *object);
 
 /* Room for what others derive from an object and want to keep with it (plans of its functions);

@@ -471,7 +471,15 @@ def test_stripped_programs_are_said(runner):
 	subprocess.run(["strip", "-o", out, prototype("gcc.static.O2").build("hooks_ends")], check=True)
 	run = runner.traced([out, "tail"], EVERY)
 	assert run.status == 0 and not func_events(run)
-	assert b"no symbols" in run.stderr and b"hooked_*" in run.stderr, run.stderr
+	assert f"(-x hooked_* matched no function; {out} has no symbols)".encode() in run.stderr, run.stderr
+	run = runner.traced(["true"], ["-x", "_start", "-x", "no_such@*libc*"])
+	assert b"-x _start matched no function; " in run.stderr and b"/true has no symbols)" in run.stderr, run.stderr
+
+
+def test_mistaken_patterns_are_not_explained(runner):
+	"""What has symbols has another reason: the pattern."""
+	run = runner.traced([prototype("gcc.static.O2").build("hooks_ends"), "tail"], ["-x", "no_such"])
+	assert b"(-x no_such matched no function)" in run.stderr, run.stderr
 
 
 def test_separate_debug_files(runner):

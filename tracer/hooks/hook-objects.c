@@ -150,7 +150,25 @@ static bool add_plain(struct builder *b, const struct object_symbol *symbol)
 	return true;
 }
 
-static void find_user(struct builder *b, const char *path)
+/* A file that a pattern names, and the program, should tell their functions; that system libraries show no
+ * more than they export is no news. */
+static void note_nameless(struct builder *b, size_t p, const char *path, bool is_program)
+{
+	struct hook_regex *regex = &b->hooks->regexes[p];
+	enum object_names names = object_names(b->object);
+
+	if ((names != OBJECT_NO_NAMES && names != OBJECT_EXPORTED) ||
+	    !(is_program || b->hooks->options.patterns[p].module))
+		return;
+	if (regex->nameless) {
+		regex->more_nameless++;
+		return;
+	}
+	regex->nameless = strdup(path);
+	regex->exports = names == OBJECT_EXPORTED;
+}
+
+static void find_user(struct builder *b, const char *path, bool is_program)
 {
 	const struct hook_options *options = &b->hooks->options;
 	struct hook_census *census = &b->hooks->user;
@@ -161,6 +179,7 @@ static void find_user(struct builder *b, const char *path)
 		const struct hook_pattern *pattern = &options->patterns[p];
 		if (pattern->module && fnmatch(pattern->module, path_basename(path), 0) != 0)
 			continue;
+		note_nameless(b, p, path, is_program);
 		for (size_t i = 0; i < count; i++) {
 			if (!symbol_matches(b->hooks, p, symbols[i].name))
 				continue;
@@ -238,7 +257,8 @@ static void plan_all(struct builder *b)
 	map_free(&by_address);
 }
 
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path)
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program)
 {
 	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
 	struct builder b = {.hooks = hooks, .object = object};
@@ -249,7 +269,7 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	if (!b.result)
 		return NULL;
 	find_stdio(&b);
-	find_user(&b, path);
+	find_user(&b, path, is_program);
 	plan_all(&b);
 	map_free(&b.by_address);
 	if (b.failed || map_put(&hooks->hook_objects, (uintptr_t)object, b.result) < 0) {

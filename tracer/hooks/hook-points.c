@@ -140,7 +140,9 @@ static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, st
 static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
 				  const struct module *module)
 {
-	const struct hook_object *object = hook_object_get(hooks, module->object, module->path);
+	bool is_program = task->mm->entry >= module->begin && task->mm->entry < module->end;
+	const struct hook_object *object =
+		hook_object_get(hooks, module->object, module->path, is_program);
 	unsigned long beyond = 0;
 
 	for (; object; object = object->next)

@@ -84,7 +84,10 @@ struct hook_space {
 
 /* What is known of a pattern of -x: a regular expression is compiled. */
 struct hook_regex {
-	bool matched; /* some function */
+	bool matched;   /* some function */
+	char *nameless; /* a file that it is about, and that has lost its symbols; NULL: none */
+	bool exports;   /* but for what that file exports */
+	unsigned more_nameless;
 	bool used;
 	regex_t regex;
 };
@@ -104,8 +107,9 @@ struct hooks {
 	struct buf reasons; /* what was refused, a line each */
 };
 
-/* hook-objects.c: what is hooked in a file. @return NULL: nothing. */
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path);
+/* hook-objects.c: what is hooked in a file, which may be the program's own. @return NULL: nothing. */
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program);
 void hook_object_free(struct hook_object *object);
 
 /* The function at `address` of the file is what a resolver has chosen. @return what is to be hooked for it; NULL:
