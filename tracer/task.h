@@ -114,6 +114,7 @@ struct frame {
 	int dirfd;
 	bool record;           /* an event will be written */
 	bool needs_exit;       /* its result matters: for the event or for the state */
+	bool brings_code;      /* that may have to be hooked */
 	bool untraced_cleared; /* CLONE_UNTRACED was taken away */
 	bool interrupted;      /* ended with one of the kernel's restart codes */
 	bool in_handler;   /* and a handler runs since; `handler_sp` is its first stack pointer */

@@ -417,6 +417,20 @@ def test_library_by_name(runner):
 	assert names(run) <= {"fputs", "_IO_fputs"} and names(run), run.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["-e", "stdio"]], ids=" ".join)
+def test_programs_that_write_code(runner, options):
+	"""Memory that becomes executable costs one stop and no more, unless it is a file's that is new. One that is mapped
+	as data, where code was, is."""
+	times = 2000
+	args = [program("hooks_jit"), str(times), LIBRARIES[0]]
+	native = runner.native(args)
+	run = runner.traced(args, [*EVERY, "-v", *options])
+	assert run.status == 0 and run.stdout == native.stdout, run.stderr
+	same_functions(run)
+	stops = int(re.search(rb" (\d+) stops", run.stderr)[1])
+	assert times < stops < times * 1.3, run.stderr
+
+
 # --- other languages ---------------------------------------------------------
 
 @pytest.mark.parametrize("form", matrix(compilers=("gcc", "clang"), stripped=False))

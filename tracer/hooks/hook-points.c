@@ -175,6 +175,33 @@ void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_fu
 		hooks->beyond = beyond;
 }
 
+bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t address, uint64_t length)
+{
+	struct hook_space *space = task->mm->hooks;
+	const struct stretch wanted = {address, address + length};
+	struct stretch known;
+
+	if (!tracer->hooks || task->process->excluded || !length || wanted.end < address)
+		return false;
+	if (!space)
+		return true;
+	for (unsigned i = 0; i < HOOK_KNOWN; i++) {
+		if (space->known[i].begin <= address && wanted.end <= space->known[i].end)
+			return false;
+	}
+	if (!modules_know(&space->modules, task->tid, &wanted, &known))
+		return true;
+	/* Programs that make code do so thousands of times, in few places. */
+	space->known[space->nknown++ % HOOK_KNOWN] = known;
+	return false;
+}
+
+void hooks_file_mapped(struct task *task)
+{
+	if (task->mm->hooks)
+		memset(task->mm->hooks->known, 0, sizeof(task->mm->hooks->known));
+}
+
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
 {
 	struct mm *mm = task->mm;
@@ -185,6 +212,7 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 	    modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone, mm->hooks) <
 		    0)
 		return;
+	hooks_file_mapped(task);
 	unsigned long beyond = 0;
 	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
 		if (mm->hooks->modules.items[i].object)

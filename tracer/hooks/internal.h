@@ -67,6 +67,7 @@ struct hook_page {
 };
 
 #define HOOK_FREED 64
+#define HOOK_KNOWN 8
 
 struct hook_space {
 	struct modules modules;
@@ -77,6 +78,9 @@ struct hook_space {
 	uint64_t freed[HOOK_FREED]; /* room for copies that is not needed any more */
 	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
+	/* Where no code can come from but what is known, as long as no file is mapped. */
+	struct stretch known[HOOK_KNOWN];
+	unsigned nknown; /* ever: the oldest go first */
 	unsigned long user_hooks;
 	unsigned lifted;       /* points that are lifted */
 	uint64_t lifted_until; /* when the first of them goes back, ns */
