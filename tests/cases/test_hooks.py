@@ -53,6 +53,18 @@ def test_ends(runner, form, case, monkeypatch):
 	assert not any(trace.lost() for trace in run.traces), run.stderr
 
 
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("case", ("recursion", "tail", "longjmp", "switch", "signals", "fork", "clone"))
+def test_without_emulation(runner, form, case):
+	"""All that breakpoints displace is executed elsewhere."""
+	native = runner.native([form.build("hooks_ends"), case])
+	run = traced(runner, form, "hooks_ends", case, ["--no-emulation"])
+	assert run.status == native.status
+	if case != "fork":
+		same_functions(run)
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
 def func_events(run):
 	return sorted((event for event in run.events if event.cat == "FUNC"), key=lambda event: event.id)
 
@@ -194,7 +206,7 @@ def test_resolvers_by_name(runner):
 # --- registers, flags, stack --------------------------------------------------
 
 @pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O0", "gcc.static-pie.O2", "clang.no-pie.O2"))
-@pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-syscall-info"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-syscall-info"], ["--no-emulation"]], ids=" ".join)
 def test_shapes(both, form, options):
 	"""Every way to begin and to end; all registers, flags and the stack as without hooks."""
 	args = [form.build("hooks_shapes"), "40"]

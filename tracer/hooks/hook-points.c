@@ -65,9 +65,10 @@ static bool write_breakpoint(struct task *task, uint64_t address)
 	return memory_write(task, address, &breakpoint, 1) == 0;
 }
 
-static bool needs_copy(const struct insn *insn)
+static bool needs_copy(const struct tracer *tracer, const struct insn *insn)
 {
-	return insn->kind == INSN_COPY || insn->kind == INSN_COPY_RIP;
+	return tracer->hooks->options.no_emulation || insn->kind == INSN_COPY ||
+	       insn->kind == INSN_COPY_RIP;
 }
 
 /* @return whether the place is hooked now. */
@@ -90,7 +91,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	struct hook_point *point = add_point(space, address, place, &place->insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&place->insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;
@@ -328,7 +329,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	point = add_point(space, address, NULL, &insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;

@@ -26,6 +26,7 @@ struct hook_options {
 	const struct hook_pattern *patterns;
 	size_t npatterns;
 	unsigned long max_hooks; /* of -x, in one address space */
+	bool no_emulation;       /* all that breakpoints displace is executed elsewhere */
 	const char *const *symbol_dirs;
 	size_t nsymbol_dirs;
 };
