@@ -146,7 +146,10 @@ $(B)/bench/%: bench/%.c
 	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 $< -o $@
 
 # ROUNDS=9 for a quieter result. Figures, never a test: a missed aim does not fail.
-bench: all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+bench:
+	$(Q)tools/setup build
+	$(Q)tools/setup bench || true
+	$(Q)$(MAKE) --no-print-directory all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5)
 
 install: all
