@@ -1,6 +1,7 @@
 #include "symbols/modules.h"
 
 #include "base/buf.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,20 +51,11 @@ int modules_copy(struct modules *to, const struct modules *from)
 
 const struct module *modules_find(const struct modules *modules, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = modules->count;
+	size_t below = sorted_up_to(modules->items, modules->count, sizeof(*modules->items),
+				    offsetof(struct module, begin), address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct module *module = &modules->items[middle];
-		if (address < module->begin)
-			high = middle;
-		else if (address >= module->end)
-			low = middle + 1;
-		else
-			return module;
-	}
-	return NULL;
+	return below > 0 && address < modules->items[below - 1].end ? &modules->items[below - 1]
+								    : NULL;
 }
 
 static int read_maps(struct buf *text, int pid)

@@ -47,6 +47,9 @@ struct object *objects_get(struct objects *objects, const char *path);
 /* All function symbols, by address; of one address the global ones first. */
 const struct object_symbol *object_symbols(const struct object *object, size_t *count);
 
+/* @return how many of these symbols begin at or below the address. */
+size_t object_symbols_up_to(const struct object *object, uint64_t address);
+
 /* @return the first symbol of this name by address, or the next one after `previous`; NULL: no
  * more. Fast. */
 const struct object_symbol *object_named(const struct object *object, const char *name,
