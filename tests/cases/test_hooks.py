@@ -194,6 +194,15 @@ def test_chosen_later(runner):
 	assert not any(trace.lost() for trace in run.traces), run.stderr
 
 
+def test_chosen_in_no_file(runner):
+	"""The kernel's own clock is code that no breakpoint can be written to."""
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_ifunc")], ["-x", "time", "-v"])
+	assert run.status == 0, run.stderr
+	if names(run) != {"time"}:
+		assert not names(run) and b"refused: time: what was chosen is in no file" in run.stderr, run.stderr
+		assert run.trace.lost() == {"unverified": 1}
+
+
 def test_resolvers_by_name(runner):
 	"""Asked for by its own name it is a function like any other."""
 	run = runner.traced([prototype("gcc.static.O2").build("hooks_ifunc")], ["-x", "choose", "-x", "hooked_chosen"])
