@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
 
 #define COPIES 20
 
@@ -75,6 +78,15 @@ static void copies(void)
 	}
 }
 
+static void ask(void *library)
+{
+	function *there = (function *)dlsym(library, "hooked_by_library");
+
+	CHECK(there);
+	for (sum = 0, calls = 0; calls < 12; calls++)
+		sum += there(calls);
+}
+
 int main(int argc, char **argv)
 {
 	for (long i = 0; i < 30; i++)
@@ -86,10 +98,16 @@ int main(int argc, char **argv)
 		void *library = dlopen(argv[1], RTLD_LAZY);
 
 		CHECK(library);
-		function *there = (function *)dlsym(library, "hooked_by_library");
-		CHECK(there);
-		for (sum = 0, calls = 0; calls < 12; calls++)
-			sum += there(calls);
+		/* A child asks first, in memory of its own. */
+		int child = fork();
+		int status = 0;
+		CHECK(child >= 0);
+		if (child == 0) {
+			ask(library);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+		ask(library);
 		printf("func\thooked_by_library\t%ld\t0\t%ld\n", calls, sum);
 	}
 	return 0;

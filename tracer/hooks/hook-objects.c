@@ -291,11 +291,9 @@ void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolv
 
 static bool has_function(const struct hook_object *object, uint64_t address)
 {
-	for (; object; object = object->next) {
-		for (size_t i = 0; i < object->nfunctions; i++) {
-			if (object->functions[i].address == address)
-				return true;
-		}
+	for (size_t i = 0; i < object->nfunctions; i++) {
+		if (object->functions[i].address == address)
+			return true;
 	}
 	return false;
 }
@@ -308,6 +306,11 @@ struct hook_object *hook_object_choose(struct hooks *hooks, struct object *objec
 
 	if (!known || has_function(known, address))
 		return NULL;
+	/* Another process may have asked before, when this one had the file mapped already. */
+	for (struct hook_object *before = known->next; before; before = before->next) {
+		if (has_function(before, address))
+			return before;
+	}
 	b.result = calloc(1, sizeof(*b.result));
 	if (!b.result)
 		return NULL;

@@ -117,7 +117,7 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 void hook_object_free(struct hook_object *object);
 
 /* The function at `address` of the file is what a resolver has chosen. @return what is to be hooked for it; NULL:
- * nothing, or nothing new. */
+ * nothing more than the file's. */
 struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
 				       struct hook_function *resolver, uint64_t address);
 
