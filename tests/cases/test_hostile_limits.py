@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from lib.hostile import (counted, hostile, is_root, same, same_words,  # noqa: F401
+from lib.hostile import (hostile, is_root, same, same_words,  # noqa: F401
 			 sanitized, timed, times, words)
-from lib.run import EXTRA, TRACER, wait_until
+from lib.run import EXTRA, TRACER, exit_line_agrees, wait_until
 
 MEMORY = "/sys/fs/cgroup/memory"
 UNLIMITED = resource.RLIM_INFINITY
@@ -67,7 +67,7 @@ def test_inherited_limits(both, times, name):
 
 	run = same(both, hostile("limits", "look"), preexec_fn=tight)
 	assert [event.ret for event in run.of("write", run.path("look"))] == [15]
-	counted(run)
+	exit_line_agrees(run)
 
 
 TOO_LOW = {

@@ -166,3 +166,15 @@ def test_io_uring(both, times, polled):
 		calls = run.of("io_uring_enter")
 		assert [event.ret for event in calls] == [3, 2]
 		assert [event.args["to_submit"] for event in calls] == [3, 2]
+
+
+def test_fio(both):
+	"""Its 16 requests reach the ring, and no other call of its writes the file."""
+	args = ["fio", "--name=job", "--filename=data", "--size=1m", "--bs=64k", "--rw=write", "--iodepth=4",
+		"--ioengine=io_uring", "--output=said"]
+	if both.native(args).status != 0:
+		pytest.skip("no io_uring here, or no fio")
+	run = timed(both, args)
+	assert run.status == 0 and os.path.getsize(run.path("data")) == 1 << 20
+	assert lost(run, "io_uring") == 16
+	assert not [event for event in run.of("write") if event.path == run.path("data")]

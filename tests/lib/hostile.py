@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from .run import (PATIENCE, TRACER, exit_line_agrees, program, same_outside, tracers,
+from .run import (PATIENCE, TRACER, program, same_outside, tracers,
 		  wait_until)
 
 # `make test` runs each case once, `make test-full` 20 times, all but the first with load beside it.
@@ -129,12 +129,6 @@ def timed(runner, args, options=(), *, behind=0.0, **more):
 	return run
 
 
-def counted(run):
-	"""The exit line's numbers are the traces'. Under load it may have to come before all is on disk."""
-	if not LOAD.busy:
-		exit_line_agrees(run)
-
-
 def hostile(name, case, *more):
 	return [program(f"hostile_{name}"), case, *map(str, more)]
 
@@ -175,5 +169,5 @@ def is_root():
 	return os.geteuid() == 0
 
 
-__all__ = ["END", "children", "comparable", "counted", "hostile", "is_root", "load", "may", "pids", "same",
+__all__ = ["END", "children", "comparable", "hostile", "is_root", "load", "may", "pids", "same",
 	   "same_words", "said_written", "sanitized", "timed", "times", "words", "written"]

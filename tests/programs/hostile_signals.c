@@ -1,4 +1,5 @@
 /* hostile_signals CASE: signals in every way that they come. */
+#include "asleep.h"
 #include "hostile.h"
 
 #include <limits.h>
@@ -215,24 +216,6 @@ static void wait_child(const struct waiting *waiting)
 	tell("%s\t%d %d %s", waiting->name, result, error,
 	     ms >= (waiting->run == wait_read ? pipe_ms : wait_ms) - 5 ? "whole" : "cut");
 	_exit(0);
-}
-
-/* Waits until the process has been asleep at several looks: it is in its call. */
-static void await_sleep(pid_t pid)
-{
-	char path[32], line[512];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (int looks = 0; looks < 3; looks++) {
-		FILE *file = fopen(path, "re");
-		CHECK(file && fgets(line, sizeof(line), file));
-		fclose(file);
-		if (strstr(line, ") Z "))
-			return; /* it was fast, or we are slow */
-		if (!strstr(line, ") S "))
-			looks = -1;
-		pause_ms(2);
-	}
 }
 
 /* Each blocking call with signals in it: 0 stop and continue, 1 a handler, 2 one with SA_RESTART, 3 one that

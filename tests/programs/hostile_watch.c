@@ -324,9 +324,11 @@ static void no_calls(long count)
 }
 
 static const struct hostile_case cases[] = {
-	{"trace-me", trace_me}, {"look", look},         {"own-filter", own_filter}, {"strict", strict},
-	{"hidden", hidden},     {"old-call", old_call}, {"vsyscall", vsyscall},
-	{"uring", uring},       {"no-calls", no_calls}, {"user-dispatch", user_dispatch},
+	{"trace-me", trace_me},     {"look", look},
+	{"own-filter", own_filter}, {"strict", strict},
+	{"hidden", hidden},         {"old-call", old_call},
+	{"vsyscall", vsyscall},     {"uring", uring},
+	{"no-calls", no_calls},     {"user-dispatch", user_dispatch},
 };
 
 int main(int argc, char **argv)

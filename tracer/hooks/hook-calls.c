@@ -274,7 +274,7 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	frame->call.start = tracer->now;
 	for (unsigned n = 0; n < 6; n++)
 		frame->call.args[n] = arch_regs_function_arg(regs, n);
-	frame->record = !task->process->excluded &&
+	frame->record = !task->process->excluded && !function->only_chooses &&
 			(function->row ? take_fields(tracer, task, frame) : true);
 	if (frame->record) {
 		struct trace *trace = image_trace(tracer, task);
@@ -419,6 +419,8 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	struct event event;
 	uint64_t sum;
 
+	if (frame->hook->chooses && call->state == CALL_DONE && !frame->no_result)
+		hook_points_choose(tracer, task, frame->hook, (uint64_t)call->ret);
 	/* Without a table row it is the user's. A call that only opens says no more at its end. */
 	if (row && call->state == CALL_DONE && !frame->no_result)
 		note_stream(tracer, task, frame);
