@@ -151,10 +151,11 @@ def test_helper_of_a_rank(runner, mpi):
 
 def same_status(run, native):
 	"""A launcher's status may be a race of its own (MPICH's between a rank's end and its closed socket): then each
-	outcome is one that comes natively, too."""
+	outcome is one that comes natively, too. Natively Open MPI does not always come to an end after MPI_Abort."""
 	found = set()
 	for _ in range(15):
-		found.add(native().status)
+		with contextlib.suppress(subprocess.TimeoutExpired):
+			found.add(native().status)
 		if run.status in found:
 			return
 	raise AssertionError((run.status, found, run.stderr[-2000:]))
@@ -167,7 +168,7 @@ def test_a_rank_ends_badly(runner, mpi, kind, how, times):
 	args = [mpi_program(mpi), how]
 	run = job(runner, mpirun(mpi, 3), args, kind=kind)
 	wait_until(lambda: not owned(run.token), what="the end of everything")
-	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native"))
+	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native", timeout=20))
 	found = by_rank(run, range(3))
 	for traces in found.values():
 		whole(traces)
