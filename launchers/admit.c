@@ -1,22 +1,8 @@
 #include "launchers/admit.h"
 
 #include "launchers/start.h"
-#include "writer/writer.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* @return the row of the launcher that dftrace-run was given; NULL: it is none. */
-static const struct rank_starter *find_starter(const struct options *options)
-{
-	struct buf name = {0};
-
-	trace_exec_name(&name, (const char *const *)options->argv, (size_t)options->argc);
-	const char *text = buf_str(&name);
-	const struct rank_starter *starter = text ? ranks_starter(text) : NULL;
-	buf_free(&name);
-	return starter;
-}
 
 /* --ranks in front of a rank. */
 static enum admission admit_rank(const struct options *options, const char *rank)
@@ -63,7 +49,8 @@ static enum admission admit_starter(const struct options *options,
 
 enum admission admit(const struct options *options)
 {
-	const struct rank_starter *starter = find_starter(options);
+	const struct rank_starter *starter =
+		ranks_starter((const char *const *)options->argv, (size_t)options->argc);
 	const char *rank = options->own.info.values[RANK_RANK];
 
 	if (options->disabled)

@@ -40,18 +40,6 @@ static struct labels *make_labels(const struct labeler *labeler, const struct ra
 	return labels;
 }
 
-/* @return the row of the launcher that the program is, by its command line; NULL: it is none. */
-static const struct rank_starter *find_starter(const struct process *process)
-{
-	struct buf name = {0};
-
-	trace_exec_name(&name, (const char *const *)process->argv, process->argc);
-	const char *text = buf_str(&name);
-	const struct rank_starter *starter = text ? ranks_starter(text) : NULL;
-	buf_free(&name);
-	return starter;
-}
-
 /* @return whether dftrace-run stands in the command line, and so in front of each rank. */
 static bool starts_us(const struct process *process)
 {
@@ -118,12 +106,14 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 		labels_unref(process->labels);
 		process->labels = labels;
 	}
+	/* Every rank has a file. */
+	process->always |= is_new;
 	if (is_new && process->of_launcher) {
 		process->of_launcher = false;
-		process->always = true;
 		labeler->ranks++;
 	}
-	const struct rank_starter *starter = find_starter(process);
+	const struct rank_starter *starter =
+		ranks_starter((const char *const *)process->argv, process->argc);
 	if (starter)
 		note_starter(labeler, tracer, process, starter);
 	bool listed = process->of_launcher || is_listed(labeler, process->labels);

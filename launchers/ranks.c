@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/number.h"
+#include "writer/writer.h"
 
 #include <fnmatch.h>
 #include <limits.h>
@@ -33,7 +34,7 @@ static const struct job_row job_rows[] = {
 };
 
 static const struct rank_starter starters[] = {
-#define STARTER(program, is_above, options) {program, is_above, options},
+#define STARTER(program, is_above, words, options) {program, is_above, words, options},
 #include "launchers/ranks.def"
 };
 
@@ -184,11 +185,31 @@ const char *ranks_value_name(enum rank_value value)
 	return names[value];
 }
 
-const struct rank_starter *ranks_starter(const char *program)
+static bool has_word(const char *list, const char *wanted)
 {
-	for (size_t i = 0; i < sizeof(starters) / sizeof(*starters); i++) {
-		if (strcmp(starters[i].program, program) == 0)
-			return &starters[i];
+	size_t len;
+
+	while ((len = word(&list))) {
+		if (wanted && strlen(wanted) == len && memcmp(list, wanted, len) == 0)
+			return true;
+		list += len;
 	}
-	return NULL;
+	return false;
+}
+
+const struct rank_starter *ranks_starter(const char *const *argv, size_t argc)
+{
+	const struct rank_starter *found = NULL;
+	struct buf name = {0};
+
+	trace_exec_name(&name, argv, argc);
+	const char *program = buf_str(&name);
+	for (size_t i = 0; program && !found && i < sizeof(starters) / sizeof(*starters); i++) {
+		const struct rank_starter *starter = &starters[i];
+		if (strcmp(starter->program, program) == 0 &&
+		    (!*starter->words || has_word(starter->words, argc > 1 ? argv[1] : NULL)))
+			found = starter;
+	}
+	buf_free(&name);
+	return found;
 }

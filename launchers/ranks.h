@@ -50,12 +50,12 @@ const char *ranks_value_name(enum rank_value value);
 
 struct rank_starter {
 	const char *program;
-	bool is_above; /* its ranks on this host are descendants of it */
-	const char *
-		options; /* to be told when it starts dftrace-run, with a blank behind them; or "" */
+	bool is_above;       /* its ranks on this host are descendants of it */
+	const char *words;   /* what its first argument has to be one of; "": anything */
+	const char *options; /* for it to start dftrace-run, with a blank behind them; or "" */
 };
 
-/* @return the row of the launcher that `program` (without directories) is, NULL: it is none. */
-const struct rank_starter *ranks_starter(const char *program);
+/* @return the row of the launcher that is called by these words, NULL: it is none. */
+const struct rank_starter *ranks_starter(const char *const *argv, size_t argc);
 
 #endif

@@ -51,7 +51,8 @@ int labels_set(struct labels *labels, const char *key, const char *value)
 		label->value = NULL;
 	}
 	free(label->value);
-	*label = (struct label){key, copy};
+	label->key = key;
+	label->value = copy;
 	return 0;
 }
 
