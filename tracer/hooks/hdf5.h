@@ -1,0 +1,161 @@
+/* What the files of the HDF5 layer share: the objects that a program's identifiers stand for, as the calls that
+ * made them tell. */
+#ifndef TRACER_HOOKS_HDF5_H
+#define TRACER_HOOKS_HDF5_H
+
+#include "tracer/hooks/hdf5-space.h"
+#include "tracer/hooks/library.h"
+
+#define H5_MAX_FILTERS 32
+
+/* H5P_DEFAULT and H5S_ALL. */
+#define H5_DEFAULT 0
+
+/* H5S_BLOCK of 1.14: a buffer without gaps. */
+#define H5_BLOCK 1
+
+struct h5_type {
+	bool known;
+	uint64_t size;   /* of an element in memory */
+	bool variable;   /* some of it stands elsewhere: how much, only the data know */
+	uint64_t packed; /* without the gaps between members; 0: unknown */
+};
+
+/* A property list. What was never set is the default, unless the list came from elsewhere. */
+struct h5_list {
+	bool foreign;        /* holds what was not seen being set */
+	unsigned chunk_rank; /* 0: not chunked, or not known */
+	uint64_t chunk[H5_MAX_RANK];
+	unsigned nfilters;
+	int filters[H5_MAX_FILTERS];
+	bool collective;
+	bool parallel; /* opens files by MPI-IO */
+	bool strong;   /* closing a file closes what is open in it */
+};
+
+/* The shape of a dataset or an attribute: shared by all identifiers of it and by its space in the file's memory. */
+struct h5_shape {
+	unsigned refs;
+	struct h5_extent extent;
+	struct h5_type type; /* in the file */
+	bool layout_known;
+	struct h5_list layout;
+};
+
+/* What a file is remembered by while it is closed. */
+struct h5_stamp {
+	bool known;
+	uint64_t device;
+	uint64_t inode;
+	uint64_t size;
+	int64_t mtime_s;
+	int64_t mtime_ns;
+};
+
+/* A file, by its path: the shapes of what has been seen in it. */
+struct h5_store {
+	struct h5_store *next;
+	struct name *path;
+	unsigned opened; /* struct h5_file that hold it */
+	struct map shapes; /* struct h5_known by hash of the name */
+	struct h5_stamp stamp;
+};
+
+/* One opening of a file: H5Fcreate, H5Fopen, H5Freopen. Everything reached through it belongs to it. */
+struct h5_file {
+	unsigned refs;
+	struct h5_store *store; /* NULL: a file without a path that is known */
+	bool strong;
+	bool parallel;
+};
+
+enum h5_kind { H5_FILE, H5_OBJECT, H5_DATASET, H5_ATTRIBUTE, H5_TYPE, H5_SPACE, H5_LIST };
+
+struct h5_object {
+	enum h5_kind kind;
+	unsigned refs; /* as the library counts the identifier */
+	struct h5_file *file; /* NULL: not known */
+	char *given; /* the name as the program gave it; NULL: none */
+	char *path;  /* the absolute one, of an attribute that of its object; NULL: not known */
+	/* By kind. */
+	struct h5_shape *shape; /* of a dataset, an attribute; of a space, whose it is; NULL: none */
+	struct h5_type type;
+	struct h5_space space;
+	struct h5_list list;
+};
+
+struct h5_state {
+	struct map objects; /* struct h5_object by identifier */
+	struct h5_store *stores;
+	bool types_known; /* the library's own have been read */
+};
+
+/* hdf5-state.c */
+
+/* @return the call's state, made if needed; NULL: out of memory. */
+struct h5_state *h5_state_of(const struct library_call *call);
+void *h5_state_copy(const void *state);
+void h5_state_free(void *state);
+
+struct h5_object *h5_get(const struct h5_state *state, uint64_t id);
+
+/* @return a new object for the identifier, in place of what it stood for; NULL: out of memory. */
+struct h5_object *h5_put(struct h5_state *state, uint64_t id, enum h5_kind kind);
+void h5_forget(struct h5_state *state, uint64_t id);
+
+/* Forgets all objects of a file, or of any if it is NULL. */
+void h5_forget_file(struct h5_state *state, const struct h5_file *file);
+
+struct h5_file *h5_file_new(struct h5_state *state, struct name *path);
+struct h5_file *h5_file_ref(struct h5_file *file);
+void h5_file_unref(struct h5_file *file);
+
+struct h5_shape *h5_shape_new(void);
+struct h5_shape *h5_shape_ref(struct h5_shape *shape);
+void h5_shape_unref(struct h5_shape *shape);
+
+/* hdf5-store.c: what a file is known to hold, by name. */
+
+/* @return the shape that was last seen under the name, NULL: not known. `attribute` may be NULL. */
+struct h5_shape *h5_store_get(const struct h5_store *store, const char *path,
+			      const char *attribute);
+void h5_store_put(struct h5_store *store, const char *path, const char *attribute,
+		  struct h5_shape *shape);
+void h5_store_clear(struct h5_store *store);
+void h5_store_free(struct h5_store *store);
+
+/* Notes how the file is, or forgets what is known of it if it has changed since then. */
+void h5_store_stamp(const struct library_call *call, struct h5_store *store);
+void h5_store_check(const struct library_call *call, struct h5_store *store);
+
+/* hdf5-types.c, hdf5-spaces.c, hdf5-lists.c: each follows its calls. @return whether the call was one of them. */
+bool h5_types_end(const struct library_call *call, struct h5_state *state);
+bool h5_spaces_end(const struct library_call *call, struct h5_state *state);
+bool h5_lists_end(const struct library_call *call, struct h5_state *state);
+
+/* @return what is known of a datatype; not `known`: nothing. */
+struct h5_type h5_type_of(const struct library_call *call, struct h5_state *state, uint64_t id);
+
+/* @return what a list says; of the default one, the default; NULL: not known. */
+const struct h5_list *h5_list_of(const struct h5_state *state, uint64_t id);
+
+/* hdf5-objects.c: files, groups, datasets and attributes, and their names. */
+bool h5_objects_end(const struct library_call *call, struct h5_state *state);
+
+/* hdf5-data.c: bytes moved. Called at the entry: the selections are what they are then. */
+void h5_data_begin(const struct library_call *call, struct h5_state *state);
+
+/* The value of the argument with this name; 0: the row has none. */
+static inline uint64_t h5_argument(const struct library_call *call, const char *name)
+{
+	return library_value(call, library_argument(call->row, name));
+}
+
+/* Reads `count` numbers of 8 bytes. */
+static inline bool h5_read_numbers(const struct library_call *call, uint64_t address,
+				   uint64_t *to, unsigned count)
+{
+	return count <= H5_MAX_RANK && library_read(call, address, to, count * sizeof(*to));
+}
+
+#endif
