@@ -16,34 +16,36 @@ struct builder {
 	bool failed;
 };
 
-static bool add_function(struct builder *b, uint64_t address, const char *name,
-			 const struct hook_row *row)
+static struct hook_function *add_function(struct builder *b, uint64_t address, const char *name,
+					  const struct hook_row *row)
 {
 	struct hook_object *result = b->result;
 
 	if (map_get(&b->by_address, address))
-		return false; /* an alias, or a row of higher precedence */
+		return NULL; /* an alias, or a row of higher precedence */
 	if (result->nfunctions == b->functions_cap) {
 		size_t cap = b->functions_cap ? b->functions_cap * 2 : 64;
 		struct hook_function *more = reallocarray(result->functions, cap, sizeof(*more));
 		if (!more) {
 			b->failed = true;
-			return false;
+			return NULL;
 		}
 		result->functions = more;
 		b->functions_cap = cap;
 	}
 	if (map_put(&b->by_address, address, (void *)(result->nfunctions + 1)) < 0) {
 		b->failed = true;
-		return false;
+		return NULL;
 	}
-	result->functions[result->nfunctions++] = (struct hook_function){
+	struct hook_function *function = &result->functions[result->nfunctions++];
+	*function = (struct hook_function){
 		.name = name,
 		.row = row,
+		.layer = row ? row->layer : HOOK_FUNC,
 		.libc = object_libc(b->object),
 		.address = address,
 	};
-	return true;
+	return function;
 }
 
 static void refuse(struct hooks *hooks, struct hook_census *census, const char *name,
@@ -55,14 +57,15 @@ static void refuse(struct hooks *hooks, struct hook_census *census, const char *
 
 static void find_stdio(struct builder *b)
 {
-	struct hook_census *census = &b->hooks->stdio;
+	struct hook_census *census = &b->hooks->census[HOOK_STDIO];
+	const struct hook_table *table = &hook_tables[HOOK_STDIO];
+	const bool *wanted = b->hooks->wanted[HOOK_STDIO];
 
-	if (!b->hooks->options.streams || object_libc(b->object) == OBJECT_NO_LIBC)
+	if (!wanted || object_libc(b->object) == OBJECT_NO_LIBC)
 		return;
-	for (size_t i = 0; i < hooks_stdio_count; i++) {
-		const struct hook_row *row = &hooks_stdio[i];
-		/* Without exit what streams write at the end would look like the program's. */
-		if (!b->hooks->options.streams[i] && row->fields[0].kind != HOOK_FLUSHES)
+	for (size_t i = 0; i < table->count; i++) {
+		const struct hook_row *row = &table->rows[i];
+		if (!wanted[i])
 			continue;
 		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++) {
 			const struct object_symbol *s =
@@ -75,6 +78,37 @@ static void find_stdio(struct builder *b)
 					census->found++;
 			}
 		}
+	}
+}
+
+/* The functions of a library with a table of arguments. Names at one address are one function. */
+static void find_library(struct builder *b, enum hook_layer layer)
+{
+	const struct hook_names *names = b->hooks->names[layer];
+	const bool *wanted = b->hooks->wanted[layer];
+	const bool *written = b->hooks->options.written[layer];
+	enum hook_form form;
+	size_t count;
+	const struct object_symbol *symbols = object_symbols(b->object, &count);
+
+	for (size_t i = 0; names && i < count; i++) {
+		/* A static function is the program's own, whatever it is called. */
+		if (symbols[i].local || symbols[i].ifunc)
+			continue;
+		const struct hook_row *row = hook_names_find(names, symbols[i].name, &form);
+		if (!row)
+			continue;
+		b->result->present |= 1U << layer;
+		size_t number = (size_t)(row - hook_tables[layer].rows);
+		if (!wanted[number])
+			continue;
+		struct hook_function *function =
+			add_function(b, symbols[i].address, row->name, row);
+		if (!function)
+			continue;
+		function->form = form;
+		function->silent = !written[number];
+		b->hooks->census[layer].found++;
 	}
 }
 
@@ -114,7 +148,7 @@ static bool is_part(const char *name)
 static void find_user(struct builder *b, const char *path)
 {
 	const struct hook_options *options = &b->hooks->options;
-	struct hook_census *census = &b->hooks->user;
+	struct hook_census *census = &b->hooks->census[HOOK_FUNC];
 	size_t count;
 	const struct object_symbol *symbols = object_symbols(b->object, &count);
 
@@ -180,7 +214,7 @@ static void plan_all(struct builder *b)
 
 	for (size_t i = 0; i < b->result->nfunctions && !b->failed; i++) {
 		struct hook_function *function = &b->result->functions[i];
-		struct hook_census *census = function->row ? &hooks->stdio : &hooks->user;
+		struct hook_census *census = &hooks->census[function->layer];
 		const struct plan *plan =
 			plan_function(b->object, hooks->decoder, function->address);
 		if (!plan || plan->refused) {
@@ -218,6 +252,8 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	if (!b.result)
 		return NULL;
 	find_stdio(&b);
+	find_library(&b, HOOK_MPI);
+	find_library(&b, HOOK_HDF5);
 	find_user(&b, path);
 	plan_all(&b);
 	map_free(&b.by_address);

@@ -1,6 +1,6 @@
 /* Breakpoints in an address space. They stay where they are for as long as the code is mapped, so that no
  * thread can slip by; what they displace is emulated, or executed from a copy nearby. */
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
 
@@ -296,13 +296,23 @@ static bool has_bytes(const struct hook_function *function)
 	return function->row && function->row->bytes != HOOK_B_NONE;
 }
 
+/* @return whether calls of the function can be missed without making others wrong. */
+static bool may_be_lifted(const struct hook_function *function)
+{
+	const struct hook_library *library = hook_library(function->layer);
+
+	if (!library)
+		return !has_bytes(function);
+	return !function->row->serves && !(library->uses && library->uses(function->row));
+}
+
 void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		       struct hook_point *point)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct hook_function *function = point->place->function;
 
-	if (!hooks->options.limit || point->lifted || has_bytes(function))
+	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
 		return;
 	if (tracer->now - point->second >= SECOND) {
 		point->second = tracer->now;
@@ -370,6 +380,18 @@ bool hook_space_has(const struct hook_space *space, uint64_t address)
 	return space && map_get(&space->points, address);
 }
 
+static int copy_states(struct hook_space *to, const struct hook_space *from)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (!from->states[i])
+			continue;
+		to->states[i] = hook_library(i)->copy(from->states[i]);
+		if (!to->states[i])
+			return -1;
+	}
+	return 0;
+}
+
 struct hook_space *hook_space_copy(const struct hook_space *space)
 {
 	struct map_slot *slot;
@@ -394,6 +416,10 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
 	copy->lifted_until = space->lifted_until;
+	if (copy_states(copy, space) < 0) {
+		hook_space_free(copy);
+		return NULL;
+	}
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;
 		struct hook_point *same =
@@ -422,6 +448,10 @@ void hook_space_free(struct hook_space *space)
 		free(slot->value);
 	map_free(&space->points);
 	modules_free(&space->modules);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (space->states[i])
+			hook_library(i)->free(space->states[i]);
+	}
 	free(space->pages);
 	free(space);
 }

@@ -3,7 +3,7 @@
 #include "tracer/hooks/hooks.h"
 
 #include "base/proc.h"
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
 
@@ -29,7 +29,7 @@ static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task
 {
 	const struct hook_space *space = task->mm->hooks;
 
-	if (!hooks->options.streams || !space || space->modules.count != 1 ||
+	if (!hooks->options.written[HOOK_STDIO] || !space || space->modules.count != 1 ||
 	    !space->modules.items[0].object ||
 	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES)
 		return;
@@ -306,6 +306,41 @@ static int compile_patterns(struct hooks *hooks)
 	return hooks->regexes ? 0 : -1;
 }
 
+bool hooks_are_wanted(const struct hook_options *options)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (options->written[i])
+			return true;
+	}
+	return options->npatterns > 0;
+}
+
+/* What is hooked of a layer: the rows that are written, and those that these need. @return 0, or -1 with errno
+ * ENOMEM. */
+static int choose_rows(struct hooks *hooks, enum hook_layer layer)
+{
+	const struct hook_table *table = &hook_tables[layer];
+	const struct hook_library *library = hook_library(layer);
+	const bool *written = hooks->options.written[layer];
+	unsigned used = 0;
+
+	if (!written)
+		return 0;
+	hooks->wanted[layer] = calloc(table->count, sizeof(bool));
+	hooks->names[layer] = library ? hook_names_new(layer) : NULL;
+	if (!hooks->wanted[layer] || (library && !hooks->names[layer]))
+		return -1;
+	for (size_t i = 0; library && library->uses && i < table->count; i++)
+		used |= written[i] ? library->uses(&table->rows[i]) : 0;
+	for (size_t i = 0; i < table->count; i++) {
+		const struct hook_row *row = &table->rows[i];
+		/* Without exit what streams write at the end would look like the program's. */
+		hooks->wanted[layer][i] =
+			written[i] || (row->serves & used) || row->fields[0].kind == HOOK_FLUSHES;
+	}
+	return 0;
+}
+
 struct hooks *hooks_new(const struct hook_options *options)
 {
 	struct hooks *hooks = calloc(1, sizeof(*hooks));
@@ -321,7 +356,10 @@ struct hooks *hooks_new(const struct hook_options *options)
 	};
 	hooks->objects = objects_new(options->symbol_dirs, options->nsymbol_dirs);
 	hooks->decoder = insn_decoder_new();
-	if (!hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
+	bool chosen = true;
+	for (unsigned i = 0; i < HOOK_LAYERS; i++)
+		chosen &= choose_rows(hooks, i) == 0;
+	if (!chosen || !hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
 		hooks_free(hooks);
 		return NULL;
 	}
@@ -353,12 +391,17 @@ static void report_hot(const struct hook_object *object, uint64_t run, struct bu
 
 void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out)
 {
-	unsigned long found = hooks->stdio.found + hooks->user.found;
+	unsigned long found = 0;
+	unsigned long hooked = 0;
 	struct map_slot *slot;
 	size_t at = 0;
 
+	for (unsigned i = 0; i <= HOOK_LAYERS; i++) {
+		found += hooks->census[i].found;
+		hooked += hooks->census[i].hooked;
+	}
 	if (found || hooks->options.npatterns)
-		buf_addf(out, "hooks %lu of %lu", hooks->stdio.hooked + hooks->user.hooked, found);
+		buf_addf(out, "hooks %lu of %lu", hooked, found);
 	for (size_t i = 0; i < hooks->options.npatterns; i++) {
 		if (!hooks->regexes[i].matched)
 			buf_addf(out, " (-x %s matched no function)",
@@ -386,8 +429,13 @@ static void describe(const char *key, const struct hook_census *census, struct t
 
 void hooks_describe(const struct hooks *hooks, struct trace *trace)
 {
-	describe("hooks:stdio", &hooks->stdio, trace);
-	describe("hooks:func", &hooks->user, trace);
+	char key[32];
+
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		snprintf(key, sizeof(key), "hooks:%s", hook_tables[i].name);
+		describe(key, &hooks->census[i], trace);
+	}
+	describe("hooks:func", &hooks->census[HOOK_FUNC], trace);
 }
 
 void hooks_free(struct hooks *hooks)
@@ -405,6 +453,10 @@ void hooks_free(struct hooks *hooks)
 			regfree(&hooks->regexes[i].regex);
 	}
 	free(hooks->regexes);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		hook_names_free(hooks->names[i]);
+		free(hooks->wanted[i]);
+	}
 	insn_decoder_free(hooks->decoder);
 	objects_free(hooks->objects);
 	buf_free(&hooks->reasons);

@@ -16,9 +16,12 @@
 struct hook_function {
 	const char *name;           /* in the trace */
 	const struct hook_row *row; /* NULL: the user's, by -x */
-	enum object_libc libc;      /* whose streams it is about */
-	bool loops;                 /* its beginning is jumped back to */
-	uint64_t address;           /* the file's */
+	enum hook_layer layer;
+	enum hook_form form;
+	bool silent;           /* hooked only for what others need of it */
+	enum object_libc libc; /* whose streams it is about */
+	bool loops;            /* its beginning is jumped back to */
+	uint64_t address;      /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
 	uint64_t dropped; /* calls that were not seen, estimated */
@@ -39,6 +42,7 @@ struct hook_object {
 	size_t nfunctions;
 	struct hook_place *places;
 	size_t nplaces;
+	unsigned present; /* bits of layers that it has functions of */
 	unsigned refused; /* functions that were found and are not hooked */
 };
 
@@ -74,8 +78,9 @@ struct hook_space {
 	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
 	unsigned long user_hooks;
-	unsigned lifted;       /* points that are lifted */
-	uint64_t lifted_until; /* when the first of them goes back, ns */
+	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
+	unsigned lifted;           /* points that are lifted */
+	uint64_t lifted_until;     /* when the first of them goes back, ns */
 };
 
 /* What is known of a pattern of -x: a regular expression is compiled. */
@@ -91,9 +96,10 @@ struct hooks {
 	struct hook_regex *regexes; /* by pattern */
 	struct objects *objects;
 	struct insn_decoder *decoder;
-	struct map hook_objects; /* struct hook_object by struct object */
-	struct hook_census stdio;
-	struct hook_census user;
+	struct map hook_objects;               /* struct hook_object by struct object */
+	struct hook_names *names[HOOK_LAYERS]; /* NULL: nothing of the layer is hooked */
+	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
+	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
 	unsigned long
 		beyond;     /* functions that --max-hooks left out, in the process with the most */
