@@ -148,6 +148,7 @@ enum {
 	HOOK_FOR_FILES = 8,  /* which file a handle is */
 	HOOK_FOR_COMMS = 16, /* rank and size of communicators */
 	HOOK_FOR_BOTH = HOOK_FOR_FILES | HOOK_FOR_COMMS,
+	HOOK_FOR_FILES_TYPES = HOOK_FOR_FILES | HOOK_FOR_TYPES,
 };
 
 struct hook_table {

@@ -213,6 +213,12 @@ const struct object_symbol *object_named(const struct object *object, const char
 	return symbol_set_find(&object->symbols, name, previous);
 }
 
+void object_variables(const struct object *object, const char *prefix,
+		      void (*each)(const char *name, uint64_t address, void *data), void *data)
+{
+	elf_file_variables(&object->file, prefix, each, data);
+}
+
 /* The symbol that holds the address: the nearest whose size reaches it, else the nearest if its
  * size is unknown. */
 static bool symbol_bounds(const struct object *object, uint64_t address, uint64_t *begin,

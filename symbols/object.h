@@ -76,6 +76,10 @@ uint64_t object_address_of(const struct object *object, uint64_t offset);
  * @return false at the end. */
 bool object_irelative(const struct object *object, size_t *at, uint64_t *resolver, uint64_t *slot);
 
+/* Calls `each` for every variable of the file whose name begins with `prefix`: one in both symbol tables twice. */
+void object_variables(const struct object *object, const char *prefix,
+		      void (*each)(const char *name, uint64_t address, void *data), void *data);
+
 enum object_names object_names(const struct object *object);
 enum object_libc object_libc(const struct object *object);
 bool object_is_position_independent(const struct object *object);

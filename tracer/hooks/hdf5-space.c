@@ -151,12 +151,16 @@ int h5_space_select_space(struct h5_space *space, enum h5_select op, const struc
 
 bool h5_extent_count(const struct h5_extent *extent, uint64_t *count)
 {
+	if (!extent->known) {
+		*count = extent->count;
+		return extent->counted;
+	}
 	*count = extent->null ? 0 : 1;
 	for (unsigned d = 0; d < extent->rank; d++) {
 		if (__builtin_mul_overflow(*count, extent->dims[d], count))
 			return false;
 	}
-	return extent->known;
+	return true;
 }
 
 /* Where a slab begins or ends in a dimension. */

@@ -14,6 +14,8 @@ struct h5_extent {
 	unsigned rank; /* 0: a scalar */
 	bool null;     /* holds no element */
 	uint64_t dims[H5_MAX_RANK];
+	bool counted; /* the dimensions need not be known for `count` */
+	uint64_t count;
 };
 
 /* How a hyperslab is combined with what is selected: H5S_seloper_t. */

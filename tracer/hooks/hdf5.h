@@ -8,6 +8,9 @@
 
 #define H5_MAX_FILTERS 32
 
+/* Datasets of one call that are looked at. */
+#define H5_MOST_SETS 4096
+
 /* H5P_DEFAULT and H5S_ALL. */
 #define H5_DEFAULT 0
 
@@ -18,7 +21,14 @@ struct h5_type {
 	bool known;
 	uint64_t size;   /* of an element in memory */
 	bool variable;   /* some of it stands elsewhere: how much, only the data know */
+	bool plain;      /* one of the library's own, or a copy */
+	bool compound;
+	bool unpackable; /* some member's size without gaps is unknown */
 	uint64_t packed; /* without the gaps between members; 0: unknown */
+	/* Of one that is not known, what the program has asked. */
+	uint64_t heard_size;
+	int heard_class; /* H5T_class_t + 1 */
+	bool heard_fixed;
 };
 
 /* A property list. What was never set is the default, unless the list came from elsewhere. */
@@ -40,6 +50,9 @@ struct h5_shape {
 	struct h5_type type; /* in the file */
 	bool layout_known;
 	struct h5_list layout;
+	/* The layout as it is written. */
+	char *chunk;   /* NULL: not chunked, or not known */
+	char *filters; /* NULL: none, or not known */
 };
 
 /* What a file is remembered by while it is closed. */
@@ -128,22 +141,52 @@ void h5_store_free(struct h5_store *store);
 void h5_store_stamp(const struct library_call *call, struct h5_store *store);
 void h5_store_check(const struct library_call *call, struct h5_store *store);
 
-/* hdf5-types.c, hdf5-spaces.c, hdf5-lists.c: each follows its calls. @return whether the call was one of them. */
-bool h5_types_end(const struct library_call *call, struct h5_state *state);
-bool h5_spaces_end(const struct library_call *call, struct h5_state *state);
-bool h5_lists_end(const struct library_call *call, struct h5_state *state);
+/* What a function that has returned without failure does to the state. */
+struct h5_handler {
+	const char *name; /* without _async */
+	void (*end)(const struct library_call *call, struct h5_state *state);
+};
+
+/* hdf5-objects.c: at the entry of a call that opens a file. */
+void h5_objects_begin(const struct library_call *call, struct h5_state *state);
+
+/* Calls the handler of the call, if there is one. `handlers` stand in the order of their names. */
+void h5_dispatch(const struct library_call *call, struct h5_state *state,
+		 const struct h5_handler *handlers, size_t count);
+
+/* hdf5-types.c, hdf5-spaces.c, hdf5-lists.c, hdf5-objects.c: each follows its calls. */
+void h5_types_end(const struct library_call *call, struct h5_state *state);
+void h5_spaces_end(const struct library_call *call, struct h5_state *state);
+void h5_lists_end(const struct library_call *call, struct h5_state *state);
+void h5_objects_end(const struct library_call *call, struct h5_state *state);
 
 /* @return what is known of a datatype; not `known`: nothing. */
 struct h5_type h5_type_of(const struct library_call *call, struct h5_state *state, uint64_t id);
 
+/* Takes over how a new dataset is stored. */
+void h5_shape_set_layout(struct h5_shape *shape, const struct h5_list *list);
+
 /* @return what a list says; of the default one, the default; NULL: not known. */
 const struct h5_list *h5_list_of(const struct h5_state *state, uint64_t id);
 
-/* hdf5-objects.c: files, groups, datasets and attributes, and their names. */
-bool h5_objects_end(const struct library_call *call, struct h5_state *state);
+/* hdf5-names.c */
 
-/* hdf5-data.c: bytes moved. Called at the entry: the selections are what they are then. */
+/* At the entry: settles which file the call is about. */
+void h5_names_begin(const struct library_call *call, struct h5_state *state);
+
+/* Adds to the call's event the names of its object, and how that is stored. */
+void h5_names_add(const struct library_call *call, const struct h5_state *state,
+		  struct event *event);
+
+/* @return the position of the name of what the call makes or opens, -1: it does neither by name. */
+int h5_name_argument(const struct library_call *call);
+
+/* hdf5-data.c */
+bool h5_moves_data(const struct hook_row *row);
+
+/* At the entry: the bytes that will be moved, since the selections are what they are then. */
 void h5_data_begin(const struct library_call *call, struct h5_state *state);
+void h5_data_end(const struct library_call *call, bool written);
 
 /* The value of the argument with this name; 0: the row has none. */
 static inline uint64_t h5_argument(const struct library_call *call, const char *name)
