@@ -26,4 +26,5 @@ const struct hook_library hook_hdf5 = {
 	.end = end,
 	.copy = copy,
 	.free = free,
+	.marks = (const char *const[]){"HDF5-DIAG: Error detected in", NULL},
 };
