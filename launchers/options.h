@@ -47,6 +47,7 @@ struct options {
 	unsigned verbose; /* how many -v */
 	bool debug;
 	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
+	bool list_hooks;
 	bool json;   /* … and print JSON */
 
 	/* Steps of the fallback ladder, forced for tests. */

@@ -149,6 +149,9 @@ enum {
 	HOOK_FOR_COMMS = 16, /* rank and size of communicators */
 	HOOK_FOR_BOTH = HOOK_FOR_FILES | HOOK_FOR_COMMS,
 	HOOK_FOR_FILES_TYPES = HOOK_FOR_FILES | HOOK_FOR_TYPES,
+	HOOK_CALLS_BACK =
+		32, /* the program's functions: what they call is not the library's doing */
+	HOOK_FOR_CALLBACKS = HOOK_FOR_FILES | HOOK_CALLS_BACK,
 };
 
 struct hook_table {

@@ -213,12 +213,6 @@ const struct object_symbol *object_named(const struct object *object, const char
 	return symbol_set_find(&object->symbols, name, previous);
 }
 
-void object_variables(const struct object *object, const char *prefix,
-		      void (*each)(const char *name, uint64_t address, void *data), void *data)
-{
-	elf_file_variables(&object->file, prefix, each, data);
-}
-
 /* The symbol that holds the address: the nearest whose size reaches it, else the nearest if its
  * size is unknown. */
 static bool symbol_bounds(const struct object *object, uint64_t address, uint64_t *begin,
@@ -292,6 +286,17 @@ const unsigned char *object_code(const struct object *object, uint64_t address, 
 const unsigned char *object_data(const struct object *object, uint64_t address, size_t *len)
 {
 	return bytes_at(object, address, PF_R, len);
+}
+
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data)
+{
+	object_variables_in(&object->file, prefixes, each, data);
+}
+
+bool object_has_text(const struct object *object, const char *text)
+{
+	return object_text_in(&object->file, text);
 }
 
 uint64_t object_address_of(const struct object *object, uint64_t offset)

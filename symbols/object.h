@@ -52,6 +52,17 @@ const struct object_symbol *object_symbols(const struct object *object, size_t *
 const struct object_symbol *object_named(const struct object *object, const char *name,
 					 const struct object_symbol *previous);
 
+/* A variable: its name, with a version perhaps, valid for the call, and its address. */
+typedef void object_variable_fn(void *data, const char *name, uint64_t address);
+
+/* Calls `each` for the variables that the file's own tables name and whose names begin with one of the
+ * prefixes (up to a NULL), in no order; some twice. */
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data);
+
+/* @return whether the text stands anywhere in what is loaded of the file. Slow. */
+bool object_has_text(const struct object *object, const char *text);
+
 /* The code of the function that holds `address`: by its FDE (.eh_frame), else by its symbol's
  * size, else up to the next symbol. An FDE that begins inside a symbol (a .cold part) is its own
  * piece.
@@ -75,10 +86,6 @@ uint64_t object_address_of(const struct object *object, uint64_t offset);
  * and the slot's address. `*at` starts at 0.
  * @return false at the end. */
 bool object_irelative(const struct object *object, size_t *at, uint64_t *resolver, uint64_t *slot);
-
-/* Calls `each` for every variable of the file whose name begins with `prefix`: one in both symbol tables twice. */
-void object_variables(const struct object *object, const char *prefix,
-		      void (*each)(const char *name, uint64_t address, void *data), void *data);
 
 enum object_names object_names(const struct object *object);
 enum object_libc object_libc(const struct object *object);

@@ -5,8 +5,8 @@
 
 bool h5_moves_data(const struct hook_row *row)
 {
-	static const char *const names[] = {"H5Aread",  "H5Awrite",       "H5Dread",
-					    "H5Dwrite", "H5Fget_file_image"};
+	static const char *const names[] = {"H5Aread", "H5Awrite", "H5Dread", "H5Dwrite",
+					    "H5Fget_file_image"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		size_t len = strlen(names[i]);

@@ -1,24 +1,56 @@
 /* What a call says of its object: the file, the name as the program gave it, the absolute name, how it is stored. */
 #include "tracer/hooks/hdf5.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* @return the first object in a file that the call's identifiers name, NULL: none. */
-static const struct h5_object *located(const struct library_call *call,
-				       const struct h5_state *state)
+char *h5_join(const char *base, const char *name, size_t len)
 {
+	struct buf out = {0};
+	char *path = NULL;
+
+	if (!name || (!base && (len == 0 || name[0] != '/')))
+		return NULL;
+	if (len == 0 || name[0] != '/')
+		buf_add_str(&out, strcmp(base, "/") == 0 ? "" : base);
+	for (size_t at = 0; at < len;) {
+		const char *slash = memchr(name + at, '/', len - at);
+		size_t n = slash ? (size_t)(slash - name) - at : len - at;
+		if (n && !(n == 1 && name[at] == '.')) {
+			buf_add_char(&out, '/');
+			buf_add(&out, name + at, n);
+		}
+		at += n + 1;
+	}
+	if (out.len == 0)
+		buf_add_char(&out, '/');
+	const char *text = buf_str(&out);
+	if (text)
+		path = strdup(text);
+	buf_free(&out);
+	return path;
+}
+
+/* @return the first object in a file that the call's identifiers name, NULL: none; `*named`: the positions of all. */
+static const struct h5_object *located(const struct library_call *call,
+				       const struct h5_state *state, uint64_t *named)
+{
+	const struct h5_object *first = NULL;
 	int n = -1;
 
+	*named = 0;
 	while ((n = library_next(call->row, HOOK_A_ID, n)) >= 0) {
 		const struct h5_object *object = h5_get(state, library_value(call, n));
-		if (object && object->file)
-			return object;
+		if (!object || !object->file)
+			continue;
+		*named |= 1ULL << n;
+		first = first ? first : object;
 	}
-	return NULL;
+	return first;
 }
 
 /* Notes of the call from its entry on: where its bytes hold a text. */
-enum { NOTE_GIVEN, NOTE_PATH };
+enum { NOTE_GIVEN, NOTE_PATH, NOTE_NAMED };
 
 static void note(const struct library_call *call, unsigned which, const char *text)
 {
@@ -79,7 +111,7 @@ void h5_names_begin(const struct library_call *call, struct h5_state *state)
 		library_set_path(call, library_next(call->row, HOOK_A_PATH, -1));
 	if (library_argument(call->row, "dset_id") == 1 || strstr(call->row->name, "_multi"))
 		begin_multi(call, state);
-	const struct h5_object *object = located(call, state);
+	const struct h5_object *object = located(call, state, &call->frame->notes[NOTE_NAMED]);
 	if (!object)
 		return;
 	library_set_file(call, path_of(object));
@@ -122,6 +154,17 @@ static void add_transfer(const struct library_call *call, const struct h5_state 
 		decode_int(event, "collective", list->collective);
 }
 
+/* Identifiers without a name are written as they are: those of types, spaces and lists, and what is not known. */
+static void add_identifiers(const struct library_call *call, struct event *event)
+{
+	int n = -1;
+
+	while ((n = library_next(call->row, HOOK_A_ID, n)) >= 0) {
+		if (!((call->frame->notes[NOTE_NAMED] >> n) & 1))
+			decode_int(event, call->row->args[n].name, (int64_t)library_value(call, n));
+	}
+}
+
 void h5_names_add(const struct library_call *call, const struct h5_state *state,
 		  struct event *event)
 {
@@ -129,7 +172,9 @@ void h5_names_add(const struct library_call *call, const struct h5_state *state,
 	size_t len = 0;
 	const char *text = library_text(call, n, &len);
 	const struct h5_object *object = NULL;
+	uint64_t named;
 
+	add_identifiers(call, event);
 	if (call->done && call->row->result == HOOK_R_LONG && call->result > 0)
 		object = h5_get(state, (uint64_t)call->result);
 	if (object && object->file && object->kind != H5_FILE) {
@@ -141,7 +186,7 @@ void h5_names_add(const struct library_call *call, const struct h5_state *state,
 		add_note(call, NOTE_GIVEN, "object", event);
 		add_note(call, NOTE_PATH, "object_path", event);
 		if (h5_moves_data(call->row)) {
-			object = located(call, state);
+			object = located(call, state, &named);
 			add_layout(object, event);
 			add_transfer(call, state, object, event);
 		}

@@ -7,45 +7,12 @@
 /* H5F_ACC_SWMR_READ: somebody else writes meanwhile. */
 #define OPEN_WHILE_WRITTEN 0x40U
 
-/* H5I_type_t, as it stands in an identifier; the same since 1.10. */
-#define ID_TYPE(id)  ((unsigned)((id) >> 56) & 0x7f)
-#define ID_DATASET   5
-#define ID_DATATYPE  3
-
 static const struct h5_object *location(const struct library_call *call,
 					const struct h5_state *state)
 {
 	int n = library_next(call->row, HOOK_A_ID, -1);
 
 	return n < 0 ? NULL : h5_get(state, library_value(call, n));
-}
-
-/* @return `name` seen from the group `base`, without what is doubled; NULL: it cannot be known, or out of memory. */
-static char *join(const char *base, const char *name, size_t len)
-{
-	struct buf out = {0};
-	char *path = NULL;
-
-	if (!name || (!base && (len == 0 || name[0] != '/')))
-		return NULL;
-	if (len == 0 || name[0] != '/')
-		buf_add_str(&out, strcmp(base, "/") == 0 ? "" : base);
-	for (size_t at = 0; at < len;) {
-		const char *slash = memchr(name + at, '/', len - at);
-		size_t n = slash ? (size_t)(slash - name) - at : len - at;
-		if (n && !(n == 1 && name[at] == '.')) {
-			buf_add_char(&out, '/');
-			buf_add(&out, name + at, n);
-		}
-		at += n + 1;
-	}
-	if (out.len == 0)
-		buf_add_char(&out, '/');
-	const char *text = buf_str(&out);
-	if (text)
-		path = strdup(text);
-	buf_free(&out);
-	return path;
 }
 
 /* Makes the object of the call's result, below its location. @return NULL: out of memory. */
@@ -56,7 +23,7 @@ static struct h5_object *put_at(const struct library_call *call, struct h5_state
 	size_t len = 0;
 	const char *name = library_text(call, h5_name_argument(call), &len);
 	uint64_t id = (uint64_t)call->result;
-	char *path = join(at ? at->path : NULL, name, len);
+	char *path = h5_join(at ? at->path : NULL, name, len);
 	struct h5_file *file = h5_file_ref(at ? at->file : NULL);
 
 	/* A named type is there already, with what it is. */
@@ -143,11 +110,11 @@ static void open_any(const struct library_call *call, struct h5_state *state)
 {
 	struct h5_object *object;
 
-	switch (ID_TYPE((uint64_t)call->result)) {
-	case ID_DATASET:
+	switch (H5_ID_TYPE((uint64_t)call->result)) {
+	case H5_ID_DATASET:
 		open_dataset(call, state);
 		break;
-	case ID_DATATYPE:
+	case H5_ID_DATATYPE:
 		object = put_at(call, state, H5_OBJECT);
 		if (object)
 			object->kind = H5_TYPE;
@@ -168,7 +135,7 @@ static struct h5_object *put_attribute(const struct library_call *call, struct h
 	char *path = NULL;
 
 	if (n >= 0)
-		path = join(at ? at->path : NULL, of, len);
+		path = h5_join(at ? at->path : NULL, of, len);
 	else if (at && at->path)
 		path = strdup(at->path);
 	struct h5_object *object = put_at(call, state, H5_ATTRIBUTE);
@@ -242,8 +209,7 @@ static void open_file(const struct library_call *call, struct h5_state *state)
 		file->strong = access->strong;
 		file->parallel = access->parallel;
 	}
-	if (file && file->store &&
-	    (is_new || (h5_argument(call, "flags") & OPEN_WHILE_WRITTEN)))
+	if (file && file->store && (is_new || (h5_argument(call, "flags") & OPEN_WHILE_WRITTEN)))
 		h5_store_clear(file->store);
 	put_file(call, state, file);
 }

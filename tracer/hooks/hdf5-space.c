@@ -195,8 +195,7 @@ static bool add_piece(struct pieces *p, uint64_t count, const uint64_t *set)
 		return false;
 	if (p->n == p->cap) {
 		size_t cap = p->cap ? p->cap * 2 : 64;
-		uint64_t *more =
-			reallocarray(p->items, cap, (p->words + 1) * sizeof(*p->items));
+		uint64_t *more = reallocarray(p->items, cap, (p->words + 1) * sizeof(*p->items));
 		if (!more)
 			return false;
 		p->items = more;

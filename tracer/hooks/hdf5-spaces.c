@@ -29,8 +29,8 @@ static void set_extent(const struct library_call *call, struct h5_object *object
 	struct h5_extent *extent = &object->space.extent;
 
 	*extent = (struct h5_extent){.rank = (unsigned)rank};
-	extent->known = rank <= H5_MAX_RANK &&
-			h5_read_numbers(call, address, extent->dims, (unsigned)rank);
+	extent->known =
+		rank <= H5_MAX_RANK && h5_read_numbers(call, address, extent->dims, (unsigned)rank);
 	if (!extent->known)
 		extent->rank = 0;
 	/* It is no longer the dataset's. */
@@ -146,8 +146,7 @@ static bool read_slab(const struct library_call *call, unsigned rank, struct h5_
 		bool optional = i == 1 || i == 3;
 		for (unsigned d = 0; optional && !address && d < rank; d++)
 			numbers[i][d] = 1;
-		if ((address || !optional) &&
-		    !h5_read_numbers(call, address, numbers[i], rank))
+		if ((address || !optional) && !h5_read_numbers(call, address, numbers[i], rank))
 			return false;
 	}
 	for (unsigned d = 0; d < rank; d++) {

@@ -127,8 +127,8 @@ void h5_store_check(const struct library_call *call, struct h5_store *store)
 		return;
 	struct h5_stamp now = stamp_of(call, store);
 	const struct h5_stamp *then = &store->stamp;
-	if (!now.known || !then->known || now.device != then->device ||
-	    now.inode != then->inode || now.size != then->size || now.mtime_s != then->mtime_s ||
+	if (!now.known || !then->known || now.device != then->device || now.inode != then->inode ||
+	    now.size != then->size || now.mtime_s != then->mtime_s ||
 	    now.mtime_ns != then->mtime_ns)
 		h5_store_clear(store);
 }

@@ -5,21 +5,18 @@
 #include <string.h>
 
 /* H5T_VARIABLE as a size, H5T_class_t. */
-#define VARIABLE      UINT64_MAX
-#define CLASS_STRING  3
+#define VARIABLE       UINT64_MAX
+#define CLASS_STRING   3
 #define CLASS_COMPOUND 6
-#define CLASS_VLEN    9
-#define CLASS_ARRAY   10
+#define CLASS_VLEN     9
+#define CLASS_ARRAY    10
 
 struct own_type {
 	const char *variable;
 	uint64_t size;
 };
 
-#define TYPE(variable, size)                                                                       \
-	{                                                                                          \
-		#variable, size                                                                    \
-	},
+#define TYPE(variable, size) {#variable, size},
 static const struct own_type own_types[] = {
 #include "symbols/hooks/hdf5-types.def"
 };
@@ -32,23 +29,26 @@ static int compare_own(const void *key, const void *element)
 	return strcmp(key, type->variable);
 }
 
-/* The library's own types of one module. */
 struct reading {
 	const struct library_call *call;
 	struct h5_state *state;
-	uint64_t bias;
 };
 
-static void put_plain(struct h5_state *state, uint64_t id, uint64_t size)
+static void put_plain(struct h5_state *state, uint64_t id, const struct own_type *own)
 {
 	struct h5_object *object = h5_put(state, id, H5_TYPE);
+	bool text = strcmp(own->variable, "H5T_C_S1_g") == 0 ||
+		    strcmp(own->variable, "H5T_FORTRAN_S1_g") == 0;
 
 	if (object)
-		object->type = (struct h5_type){
-			.known = true, .size = size, .packed = size, .plain = true};
+		object->type = (struct h5_type){.known = true,
+						.size = own->size,
+						.packed = own->size,
+						.text = text,
+						.plain = !text};
 }
 
-static void read_own(const char *name, uint64_t address, void *data)
+static void read_own(void *data, const char *name, uint64_t address)
 {
 	const struct reading *reading = data;
 	const struct own_type *type =
@@ -56,25 +56,11 @@ static void read_own(const char *name, uint64_t address, void *data)
 			compare_own);
 	int64_t id;
 
-	/* Several names may be one type, and a program may close none of them. */
-	if (type && library_read(reading->call, address + reading->bias, &id, sizeof(id)) &&
-	    id > 0 && !h5_get(reading->state, (uint64_t)id)) {
-		put_plain(reading->state, (uint64_t)id, type->size);
+	/* Several names may be one type. A library that is loaded and not used has none yet. */
+	if (type && library_read(reading->call, address, &id, sizeof(id)) && id > 0 &&
+	    !h5_get(reading->state, (uint64_t)id)) {
+		put_plain(reading->state, (uint64_t)id, type);
 		reading->state->types_known = true;
-	}
-}
-
-/* The library keeps the identifiers of its own types in variables, and fills them when it is first used. A program
- * that refers to them has its own copy, which is then the one that is filled. */
-static void read_own_types(const struct library_call *call, struct h5_state *state)
-{
-	const struct modules *modules = &call->task->mm->hooks->modules;
-
-	for (size_t i = 0; i < modules->count; i++) {
-		const struct module *module = &modules->items[i];
-		struct reading reading = {call, state, module->bias};
-		if (module->object)
-			object_variables(module->object, "H5T_", read_own, &reading);
 	}
 }
 
@@ -83,7 +69,8 @@ struct h5_type h5_type_of(const struct library_call *call, struct h5_state *stat
 	const struct h5_object *object = h5_get(state, id);
 
 	if (!object && !state->types_known) {
-		read_own_types(call, state);
+		struct reading reading = {call, state};
+		library_variables(call, read_own, &reading);
 		object = h5_get(state, id);
 	}
 	if (!object)
@@ -120,6 +107,7 @@ static void create(const struct library_call *call, struct h5_state *state)
 	struct h5_type type = {.known = true, .size = size, .packed = size};
 
 	type.variable = size == VARIABLE;
+	type.text = h5_argument(call, "type") == CLASS_STRING;
 	type.compound = h5_argument(call, "type") == CLASS_COMPOUND;
 	/* Its members add to it. */
 	if (type.compound)
@@ -138,7 +126,7 @@ static void array_create(const struct library_call *call, struct h5_state *state
 	unsigned rank = (unsigned)h5_argument(call, "ndims");
 	uint64_t dims[H5_MAX_RANK];
 
-	type.plain = type.compound = false;
+	type.plain = type.text = type.compound = false;
 	if (!h5_read_numbers(call, h5_argument(call, "dim"), dims, rank))
 		type = (struct h5_type){0};
 	for (unsigned d = 0; type.known && d < rank; d++) {
@@ -172,12 +160,13 @@ static void complex_create(const struct library_call *call, struct h5_state *sta
 	put_type(call, state, type);
 }
 
-/* The native form of a plain type is as large; that of another need not be. */
+/* The native form of a number of usual size and of a string is as large; that of another need not be. */
 static void get_native(const struct library_call *call, struct h5_state *state)
 {
 	struct h5_type type = subject_type(call, state);
 
-	if (!type.plain || (type.size != 4 && type.size != 8))
+	bool same = type.known && (type.text || (type.plain && (type.size == 4 || type.size == 8)));
+	if (!same)
 		type = (struct h5_type){0};
 	put_type(call, state, type);
 }
@@ -193,8 +182,7 @@ static void get_of_object(const struct library_call *call, struct h5_state *stat
 {
 	const struct h5_object *object = h5_get(state, library_value(call, 0));
 
-	put_type(call, state,
-		 object && object->shape ? object->shape->type : (struct h5_type){0});
+	put_type(call, state, object && object->shape ? object->shape->type : (struct h5_type){0});
 }
 
 static void set_size(const struct library_call *call, struct h5_state *state)
@@ -211,7 +199,8 @@ static void set_size(const struct library_call *call, struct h5_state *state)
 	} else if (type->compound) {
 		type->size = size;
 	} else {
-		*type = (struct h5_type){.known = true, .size = size, .packed = size};
+		*type = (struct h5_type){
+			.known = true, .size = size, .packed = size, .text = type->text};
 	}
 }
 

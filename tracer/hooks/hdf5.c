@@ -33,6 +33,7 @@ static void begin(const struct library_call *call)
 
 	if (!state)
 		return;
+	h5_callbacks_begin(call, state);
 	h5_names_begin(call, state);
 	h5_objects_begin(call, state);
 	h5_data_begin(call, state);
@@ -63,6 +64,7 @@ static void end(const struct library_call *call, struct event *event)
 		h5_lists_end(call, state);
 		h5_objects_end(call, state);
 	}
+	h5_callbacks_end(call, state);
 	h5_data_end(call, event != NULL);
 	if (!event)
 		return;
@@ -78,9 +80,6 @@ static unsigned uses(const struct hook_row *row)
 	return h5_moves_data(row) ? files | HOOK_FOR_TYPES | HOOK_FOR_SPACES : files;
 }
 
-/* What the library says when a program was compiled for another version. */
-static const char *const marks[] = {"***HDF5 library version mismatched error***", NULL};
-
 const struct hook_library hook_hdf5 = {
 	.category = LAYER_HDF5,
 	.uses = uses,
@@ -88,5 +87,6 @@ const struct hook_library hook_hdf5 = {
 	.end = end,
 	.copy = h5_state_copy,
 	.free = h5_state_free,
-	.marks = marks,
+	.variables = (const char *const[]){"H5T_", NULL},
+	.marks = (const char *const[]){"HDF5-DIAG: Error detected in", NULL},
 };

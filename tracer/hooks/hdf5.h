@@ -14,14 +14,18 @@
 /* H5P_DEFAULT and H5S_ALL. */
 #define H5_DEFAULT 0
 
-/* H5S_BLOCK of 1.14: a buffer without gaps. */
-#define H5_BLOCK 1
+/* H5I_type_t, as it stands in an identifier; these are the same in all versions since 1.10. */
+#define H5_ID_TYPE(id) ((unsigned)((id) >> 56) & 0x7f)
+#define H5_ID_GROUP    2
+#define H5_ID_DATATYPE 3
+#define H5_ID_DATASET  5
 
 struct h5_type {
 	bool known;
-	uint64_t size;   /* of an element in memory */
-	bool variable;   /* some of it stands elsewhere: how much, only the data know */
-	bool plain;      /* one of the library's own, or a copy */
+	uint64_t size; /* of an element in memory */
+	bool variable; /* some of it stands elsewhere: how much, only the data know */
+	bool plain;    /* a number of the library's own, or a copy */
+	bool text;
 	bool compound;
 	bool unpackable; /* some member's size without gaps is unknown */
 	uint64_t packed; /* without the gaps between members; 0: unknown */
@@ -69,7 +73,7 @@ struct h5_stamp {
 struct h5_store {
 	struct h5_store *next;
 	struct name *path;
-	unsigned opened; /* struct h5_file that hold it */
+	unsigned opened;   /* struct h5_file that hold it */
 	struct map shapes; /* struct h5_known by hash of the name */
 	struct h5_stamp stamp;
 };
@@ -86,12 +90,14 @@ enum h5_kind { H5_FILE, H5_OBJECT, H5_DATASET, H5_ATTRIBUTE, H5_TYPE, H5_SPACE, 
 
 struct h5_object {
 	enum h5_kind kind;
-	unsigned refs; /* as the library counts the identifier */
+	unsigned refs;        /* as the library counts the identifier */
 	struct h5_file *file; /* NULL: not known */
-	char *given; /* the name as the program gave it; NULL: none */
-	char *path;  /* the absolute one, of an attribute that of its object; NULL: not known */
+	uint64_t lent;        /* by the iteration with this stack pointer; 0: made by a call */
+	char *given;          /* the name as the program gave it; NULL: none */
+	char *path; /* the absolute one, of an attribute that of its object; NULL: not known */
 	/* By kind. */
-	struct h5_shape *shape; /* of a dataset, an attribute; of a space, whose it is; NULL: none */
+	struct h5_shape
+		*shape; /* of a dataset, an attribute; of a space, whose it is; NULL: none */
 	struct h5_type type;
 	struct h5_space space;
 	struct h5_list list;
@@ -178,8 +184,16 @@ void h5_names_begin(const struct library_call *call, struct h5_state *state);
 void h5_names_add(const struct library_call *call, const struct h5_state *state,
 		  struct event *event);
 
+/* @return `name` seen from the group `base` (NULL: not known), without what is doubled; NULL: it cannot be known, or out
+ * of memory. */
+char *h5_join(const char *base, const char *name, size_t len);
+
 /* @return the position of the name of what the call makes or opens, -1: it does neither by name. */
 int h5_name_argument(const struct library_call *call);
+
+/* hdf5-callbacks.c */
+void h5_callbacks_begin(const struct library_call *call, struct h5_state *state);
+void h5_callbacks_end(const struct library_call *call, struct h5_state *state);
 
 /* hdf5-data.c */
 bool h5_moves_data(const struct hook_row *row);
@@ -195,10 +209,11 @@ static inline uint64_t h5_argument(const struct library_call *call, const char *
 }
 
 /* Reads `count` numbers of 8 bytes. */
-static inline bool h5_read_numbers(const struct library_call *call, uint64_t address,
-				   uint64_t *to, unsigned count)
+static inline bool h5_read_numbers(const struct library_call *call, uint64_t address, uint64_t *to,
+				   unsigned count)
 {
-	return count <= H5_MAX_RANK && library_read(call, address, to, count * sizeof(*to));
+	return count == 0 ||
+	       (count <= H5_MAX_RANK && library_read(call, address, to, count * sizeof(*to)));
 }
 
 #endif

@@ -238,7 +238,8 @@ static bool is_inner(const struct task *task, enum hook_layer layer, uint64_t sp
 	for (size_t i = 0; layer != HOOK_FUNC && i < task->nframes; i++) {
 		const struct frame *outer = &task->frames[i];
 		if (!outer->hook || outer->hook->layer != layer ||
-		    !is_inside(outer, task->handlers, sp))
+		    !is_inside(outer, task->handlers, sp) ||
+		    (outer->hook->row->serves & HOOK_CALLS_BACK))
 			continue;
 		/* A stream's call that is not recorded hides nothing. */
 		if (layer != HOOK_STDIO || outer->record)

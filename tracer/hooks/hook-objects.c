@@ -1,7 +1,7 @@
 /* Which functions of a file are hooked, and where their breakpoints go. */
 #include "base/path.h"
 #include "symbols/demangle.h"
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -110,6 +110,37 @@ static void find_library(struct builder *b, enum hook_layer layer)
 		function->silent = !written[number];
 		b->hooks->census[layer].found++;
 	}
+}
+
+struct variables {
+	struct builder *builder;
+	enum hook_layer layer;
+};
+
+static void add_variable(void *data, const char *name, uint64_t address)
+{
+	struct variables *v = data;
+	struct hook_object *result = v->builder->result;
+	struct hook_variable *more =
+		reallocarray(result->variables, result->nvariables + 1, sizeof(*more));
+	char *copy = strndup(name, strcspn(name, "@"));
+
+	if (more)
+		result->variables = more;
+	if (!more || !copy) {
+		free(copy);
+		v->builder->failed = true;
+		return;
+	}
+	more[result->nvariables++] = (struct hook_variable){v->layer, address, copy};
+}
+
+static void find_variables(struct builder *b, enum hook_layer layer)
+{
+	struct variables data = {b, layer};
+
+	if (b->hooks->names[layer] && hook_library(layer)->variables)
+		object_variables(b->object, hook_library(layer)->variables, add_variable, &data);
 }
 
 static bool matches(const struct hooks *hooks, size_t p, const char *name)
@@ -241,9 +272,14 @@ static void plan_all(struct builder *b)
 	map_free(&by_address);
 }
 
+struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object)
+{
+	return map_get(&hooks->hook_objects, (uintptr_t)object);
+}
+
 struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path)
 {
-	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	struct hook_object *known = hook_object_known(hooks, object);
 	struct builder b = {.hooks = hooks, .object = object};
 
 	if (known)
@@ -252,8 +288,10 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	if (!b.result)
 		return NULL;
 	find_stdio(&b);
-	find_library(&b, HOOK_MPI);
-	find_library(&b, HOOK_HDF5);
+	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+		find_library(&b, layer);
+		find_variables(&b, layer);
+	}
 	find_user(&b, path);
 	plan_all(&b);
 	map_free(&b.by_address);
@@ -268,6 +306,9 @@ void hook_object_free(struct hook_object *object)
 {
 	if (!object)
 		return;
+	for (size_t i = 0; i < object->nvariables; i++)
+		free(object->variables[i].name);
+	free(object->variables);
 	free(object->functions);
 	free(object->places);
 	free(object);

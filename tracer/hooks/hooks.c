@@ -44,6 +44,40 @@ static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task
 		space->modules.items[0].path);
 }
 
+/* A program that holds a library whose names it has lost. */
+static void say_nameless(struct hooks *hooks, struct tracer *tracer, struct task *task)
+{
+	static const enum lost lost[HOOK_LAYERS] = {
+		[HOOK_MPI] = LOST_UNHOOKED_MPI,
+		[HOOK_HDF5] = LOST_UNHOOKED_HDF5,
+	};
+	const struct module *program = modules_find(&task->mm->hooks->modules, task->mm->entry);
+	const struct hook_object *object =
+		program && program->object ? hook_object_known(hooks, program->object) : NULL;
+
+	/* With all names a library that is there has been found. */
+	if (!object || object_names(program->object) >= OBJECT_ALL_NAMES)
+		return;
+	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+		const char *const *marks = hook_library(layer)->marks;
+		if (!hooks->names[layer] || (object->present & 1U << layer))
+			continue;
+		while (marks && *marks && !object_has_text(program->object, *marks))
+			marks++;
+		if (!marks || !*marks)
+			continue;
+		task->process->lost[lost[layer]]++;
+		if (!(hooks->nameless_said & 1U << layer))
+			tracer_warn(
+				tracer,
+				"%s holds %s without its symbols, so its calls are not seen; keep "
+				"the symbols (no strip) or name a directory with its debug file by "
+				"--symbols",
+				program->path, layer == HOOK_MPI ? "MPI" : "HDF5");
+		hooks->nameless_said |= 1U << layer;
+	}
+}
+
 /* What the program starts with: exec keeps what is blocked and what is ignored. */
 static void read_trap(struct task *task)
 {
@@ -85,6 +119,8 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 	note_stack(task);
 	hook_points_place(hooks, tracer, task);
 	say_unhooked(hooks, tracer, task);
+	if (task->mm->hooks)
+		say_nameless(hooks, tracer, task);
 }
 
 static void mapped(struct observer *observer, struct tracer *tracer, struct task *task,
@@ -315,29 +351,39 @@ bool hooks_are_wanted(const struct hook_options *options)
 	return options->npatterns > 0;
 }
 
-/* What is hooked of a layer: the rows that are written, and those that these need. @return 0, or -1 with errno
- * ENOMEM. */
-static int choose_rows(struct hooks *hooks, enum hook_layer layer)
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted)
 {
 	const struct hook_table *table = &hook_tables[layer];
 	const struct hook_library *library = hook_library(layer);
-	const bool *written = hooks->options.written[layer];
 	unsigned used = 0;
+	bool any = false;
 
-	if (!written)
-		return 0;
-	hooks->wanted[layer] = calloc(table->count, sizeof(bool));
-	hooks->names[layer] = library ? hook_names_new(layer) : NULL;
-	if (!hooks->wanted[layer] || (library && !hooks->names[layer]))
-		return -1;
-	for (size_t i = 0; library && library->uses && i < table->count; i++)
-		used |= written[i] ? library->uses(&table->rows[i]) : 0;
+	for (size_t i = 0; i < table->count; i++) {
+		any |= written[i];
+		if (written[i] && library && library->uses)
+			used |= library->uses(&table->rows[i]);
+	}
 	for (size_t i = 0; i < table->count; i++) {
 		const struct hook_row *row = &table->rows[i];
 		/* Without exit what streams write at the end would look like the program's. */
-		hooks->wanted[layer][i] =
-			written[i] || (row->serves & used) || row->fields[0].kind == HOOK_FLUSHES;
+		wanted[i] = any && (written[i] || (row->serves & used) ||
+				    row->fields[0].kind == HOOK_FLUSHES);
 	}
+}
+
+/* @return 0, or -1 with errno ENOMEM. */
+static int choose_rows(struct hooks *hooks, enum hook_layer layer)
+{
+	const bool *written = hooks->options.written[layer];
+	bool has_names = hook_library(layer) != NULL;
+
+	if (!written)
+		return 0;
+	hooks->wanted[layer] = calloc(hook_tables[layer].count, sizeof(bool));
+	hooks->names[layer] = has_names ? hook_names_new(layer) : NULL;
+	if (!hooks->wanted[layer] || (has_names && !hooks->names[layer]))
+		return -1;
+	hooks_choose(layer, written, hooks->wanted[layer]);
 	return 0;
 }
 

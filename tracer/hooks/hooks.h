@@ -41,6 +41,9 @@ struct hook_census {
 /* @return whether there is anything to hook. */
 bool hooks_are_wanted(const struct hook_options *options);
 
+/* What is hooked of a layer where the rows `written` are: these, and those that they need. Both by row. */
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted);
+
 /* @return NULL with errno ENOMEM. */
 struct hooks *hooks_new(const struct hook_options *options);
 void hooks_free(struct hooks *hooks);

@@ -36,12 +36,21 @@ struct hook_place {
 	bool tail;                      /* an indirect jump out */
 };
 
+/* A variable of a library that its layer asked for. */
+struct hook_variable {
+	enum hook_layer layer;
+	uint64_t address; /* the file's */
+	char *name;
+};
+
 /* What is hooked in a file: made once. */
 struct hook_object {
 	struct hook_function *functions;
 	size_t nfunctions;
 	struct hook_place *places;
 	size_t nplaces;
+	struct hook_variable *variables;
+	size_t nvariables;
 	unsigned present; /* bits of layers that it has functions of */
 	unsigned refused; /* functions that were found and are not hooked */
 };
@@ -101,6 +110,7 @@ struct hooks {
 	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
 	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
+	unsigned nameless_said; /* bits of layers */
 	unsigned long
 		beyond;     /* functions that --max-hooks left out, in the process with the most */
 	struct buf reasons; /* what was refused, a line each */
@@ -108,6 +118,8 @@ struct hooks {
 
 /* hook-objects.c: what is hooked in a file. @return NULL: nothing. */
 struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path);
+/* @return what hook_object_get has made, NULL: nothing yet. */
+struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object);
 void hook_object_free(struct hook_object *object);
 
 /* hook-points.c: breakpoints in an address space. */

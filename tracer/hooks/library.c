@@ -159,6 +159,23 @@ void library_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	hook_library(call.row->layer)->begin(&call);
 }
 
+void library_variables(const struct library_call *call, object_variable_fn *each, void *data)
+{
+	const struct modules *modules = &call->task->mm->hooks->modules;
+
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *module = &modules->items[i];
+		const struct hook_object *object =
+			module->object ? hook_object_known(call->tracer->hooks, module->object)
+				       : NULL;
+		for (size_t v = 0; object && v < object->nvariables; v++) {
+			if (object->variables[v].layer == call->row->layer)
+				each(data, object->variables[v].name,
+				     object->variables[v].address + module->bias);
+		}
+	}
+}
+
 const char *library_text(const struct library_call *call, int n, size_t *len)
 {
 	if (n < 0 || n >= IN_REGISTERS || call->frame->call.data[n].state != DATA_COPIED)

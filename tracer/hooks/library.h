@@ -34,8 +34,12 @@ struct hook_library {
 	/* The state of a forked process; NULL with errno ENOMEM. */
 	void *(*copy)(const void *state);
 	void (*free)(void *state);
-	/* Text that stands in every build of the library, to tell that it is there without symbols. */
+	/* Texts up to a NULL, one of which stands in every build of the library, to tell that it is there without
+	 * its names. */
 	const char *const *marks;
+	/* What names of variables begin with that the layer wants to know the addresses of, up to a NULL;
+	 * NULL: none. */
+	const char *const *variables;
 };
 
 extern const struct hook_library hook_mpi;
@@ -76,6 +80,10 @@ bool library_read(const struct library_call *call, uint64_t address, void *to, s
 
 /* @return the bytes of string argument `n`, NULL: null or unreadable. Without the blanks that Fortran pads with. */
 const char *library_text(const struct library_call *call, int n, size_t *len);
+
+/* Calls `each` for the library's variables wherever they are defined: names (without versions) and addresses in the
+ * program. A program may have its own copy of a library's variable, and then both are told. */
+void library_variables(const struct library_call *call, object_variable_fn *each, void *data);
 
 /* Makes the path in string argument `n` the call's file. */
 void library_set_path(const struct library_call *call, int n);

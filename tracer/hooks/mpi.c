@@ -26,4 +26,7 @@ const struct hook_library hook_mpi = {
 	.end = end,
 	.copy = copy,
 	.free = free,
+	.marks =
+		(const char *const[]){"MPIR_CVAR_", "was called before MPI_INIT was invoked", NULL},
+	.variables = (const char *const[]){"ompi_mpi_", NULL},
 };
