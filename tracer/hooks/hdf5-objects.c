@@ -189,6 +189,10 @@ void h5_objects_begin(const struct library_call *call, struct h5_state *state)
 	const struct name *path = call->frame->path;
 	struct h5_store *store = state->stores;
 
+	if (strcmp(call->row->name, "H5Idec_ref") == 0) {
+		const struct h5_object *object = location(call, state);
+		call->frame->record &= object && object->file && object->refs == 1;
+	}
 	if (!path || strncmp(call->row->name, "H5Fopen", 7) != 0)
 		return;
 	while (store && strcmp(store->path->text, path->text) != 0)
