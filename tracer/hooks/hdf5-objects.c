@@ -52,6 +52,7 @@ static struct h5_shape *described(const struct library_call *call, struct h5_sta
 
 	if (!shape)
 		return NULL;
+	shape->made = true;
 	shape->type = h5_type_of(call, state, h5_argument(call, "type_id"));
 	if (space && space->kind == H5_SPACE)
 		shape->extent = space->space.extent;
@@ -303,6 +304,8 @@ static void set_extent(const struct library_call *call, struct h5_state *state)
 		return;
 	struct h5_extent *extent = &object->shape->extent;
 	extent->counted = false;
+	if (store_of(object))
+		h5_store_doubt_extents(store_of(object), object->shape);
 	if (!extent->known ||
 	    !h5_read_numbers(call, h5_argument(call, "size"), dims, extent->rank)) {
 		extent->known = false;
@@ -335,22 +338,50 @@ static void rename_objects(const struct library_call *call, struct h5_state *sta
 	}
 }
 
+static void drop_attribute(struct h5_store *store, const char *path, const char *text, size_t len)
+{
+	char *name = text ? strndup(text, len) : NULL;
+
+	h5_store_drop_attribute(store, path, name);
+	free(name);
+}
+
+static void rename_attribute(const struct library_call *call, struct h5_state *state)
+{
+	const struct h5_object *at = location(call, state);
+	int of = library_argument(call->row, "obj_name");
+	int n = of < 0 ? 0 : of;
+	size_t len = 0;
+
+	if (!store_of(at))
+		return;
+	const char *text = library_text(call, of, &len);
+	char *path = h5_join(at->path, text ? text : ".", text ? len : 1);
+	if (library_next(call->row, HOOK_A_TEXT, n) < 0)
+		h5_store_drop_attribute(store_of(at), NULL, NULL);
+	while ((n = library_next(call->row, HOOK_A_TEXT, n)) >= 0) {
+		text = library_text(call, n, &len);
+		drop_attribute(store_of(at), path, text, len);
+	}
+	free(path);
+}
+
 static const struct h5_handler handlers[] = {
 	{"H5Aclose", close_one},
 	{"H5Acreate", create_attribute},
 	{"H5Acreate1", create_attribute},
 	{"H5Acreate2", create_attribute},
 	{"H5Acreate_by_name", create_attribute},
-	{"H5Adelete", rename_objects},
-	{"H5Adelete_by_idx", rename_objects},
-	{"H5Adelete_by_name", rename_objects},
+	{"H5Adelete", rename_attribute},
+	{"H5Adelete_by_idx", rename_attribute},
+	{"H5Adelete_by_name", rename_attribute},
 	{"H5Aopen", open_attribute},
 	{"H5Aopen_by_idx", open_attribute},
 	{"H5Aopen_by_name", open_attribute},
 	{"H5Aopen_idx", open_attribute},
 	{"H5Aopen_name", open_attribute},
-	{"H5Arename", rename_objects},
-	{"H5Arename_by_name", rename_objects},
+	{"H5Arename", rename_attribute},
+	{"H5Arename_by_name", rename_attribute},
 	{"H5Dclose", close_one},
 	{"H5Dcreate", create_dataset},
 	{"H5Dcreate1", create_dataset},

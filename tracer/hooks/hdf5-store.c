@@ -83,6 +83,42 @@ void h5_store_clear(struct h5_store *store)
 	store->shapes = (struct map){0};
 }
 
+/* Attributes that were made here under different names are different ones. One that was found may be any of them: its
+ * object may have several names. */
+void h5_store_drop_attribute(struct h5_store *store, const char *path, const char *attribute)
+{
+	const struct h5_shape *shape =
+		path && attribute ? h5_store_get(store, path, attribute) : NULL;
+	bool is_certain = shape && shape->made;
+	const struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&store->shapes, &at))) {
+		struct h5_known *known = slot->value;
+		if (!known->attribute ||
+		    (is_certain && known->shape->made && !is_same(known, path, attribute)))
+			continue;
+		map_remove(&store->shapes, slot->key);
+		known_free(known);
+		/* What follows may have moved. */
+		at = 0;
+	}
+}
+
+/* Same for datasets: a found one may be that whose extent has changed. */
+void h5_store_doubt_extents(struct h5_store *store, const struct h5_shape *changed)
+{
+	const struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&store->shapes, &at))) {
+		const struct h5_known *known = slot->value;
+		bool differs = known->shape->made && changed->made;
+		if (!known->attribute && known->shape != changed && !differs)
+			known->shape->extent = (struct h5_extent){0};
+	}
+}
+
 void h5_store_free(struct h5_store *store)
 {
 	h5_store_clear(store);

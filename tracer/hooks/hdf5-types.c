@@ -293,6 +293,22 @@ static void hear_string(const struct library_call *call, struct h5_state *state)
 	settle(&object->type);
 }
 
+/* What is equal to a known type is as large. */
+static void hear_equal(const struct library_call *call, struct h5_state *state)
+{
+	struct h5_object *one = h5_get(state, library_value(call, 0));
+	struct h5_object *two = h5_get(state, library_value(call, 1));
+
+	if (call->result <= 0)
+		return;
+	struct h5_type first = h5_type_of(call, state, library_value(call, 0));
+	struct h5_type second = h5_type_of(call, state, library_value(call, 1));
+	if (one && one->kind == H5_TYPE && !first.known && second.known)
+		one->type = second;
+	else if (two && two->kind == H5_TYPE && !second.known && first.known)
+		two->type = first;
+}
+
 static const struct h5_handler handlers[] = {
 	{"H5Aget_type", get_of_object},
 	{"H5Dget_type", get_of_object},
@@ -302,6 +318,7 @@ static const struct h5_handler handlers[] = {
 	{"H5Tcopy", copy},
 	{"H5Tcreate", create},
 	{"H5Tenum_create", enum_create},
+	{"H5Tequal", hear_equal},
 	{"H5Tget_class", hear_class},
 	{"H5Tget_member_type", get_foreign},
 	{"H5Tget_native_type", get_native},

@@ -50,6 +50,7 @@ struct h5_list {
 /* The shape of a dataset or an attribute: shared by all identifiers of it and by its space in the file's memory. */
 struct h5_shape {
 	unsigned refs;
+	bool made; /* by a call that was seen; else it was there */
 	struct h5_extent extent;
 	struct h5_type type; /* in the file */
 	bool layout_known;
@@ -141,6 +142,12 @@ struct h5_shape *h5_store_get(const struct h5_store *store, const char *path,
 void h5_store_put(struct h5_store *store, const char *path, const char *attribute,
 		  struct h5_shape *shape);
 void h5_store_clear(struct h5_store *store);
+
+/* An attribute has been deleted or renamed; `path` or `attribute` NULL: it is not known which. */
+void h5_store_drop_attribute(struct h5_store *store, const char *path, const char *attribute);
+
+/* The extent of a dataset has changed. */
+void h5_store_doubt_extents(struct h5_store *store, const struct h5_shape *changed);
 void h5_store_free(struct h5_store *store);
 
 /* Notes how the file is, or forgets what is known of it if it has changed since then. */
