@@ -147,7 +147,7 @@ enum {
 	HOOK_FOR_LISTS = 4,  /* property lists */
 	HOOK_FOR_FILES = 8,  /* which file a handle is */
 	HOOK_FOR_COMMS = 16, /* rank and size of communicators */
-	HOOK_FOR_BOTH = HOOK_FOR_FILES | HOOK_FOR_COMMS,
+	HOOK_FOR_REQUESTS = 32, /* what a persistent request moves */
 };
 
 struct hook_table {
