@@ -147,10 +147,10 @@ enum {
 	HOOK_FOR_LISTS = 4,  /* property lists */
 	HOOK_FOR_FILES = 8,  /* which file a handle is */
 	HOOK_FOR_COMMS = 16, /* rank and size of communicators */
-	HOOK_FOR_BOTH = HOOK_FOR_FILES | HOOK_FOR_COMMS,
+	HOOK_FOR_REQUESTS = 32, /* what a persistent request moves */
 	HOOK_FOR_FILES_TYPES = HOOK_FOR_FILES | HOOK_FOR_TYPES,
-	HOOK_CALLS_BACK =
-		32, /* the program's functions: what they call is not the library's doing */
+	/* It calls functions of the program: what these call is not the library's doing. */
+	HOOK_CALLS_BACK = 64,
 	HOOK_FOR_CALLBACKS = HOOK_FOR_FILES | HOOK_CALLS_BACK,
 };
 
