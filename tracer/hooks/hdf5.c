@@ -88,5 +88,5 @@ const struct hook_library hook_hdf5 = {
 	.copy = h5_state_copy,
 	.free = h5_state_free,
 	.variables = (const char *const[]){"H5T_", NULL},
-	.marks = (const char *const[]){"HDF5-DIAG: Error detected in", NULL},
+	.marks = (const char *const[]){"HDF5: infinite loop closing library", NULL},
 };
