@@ -21,8 +21,9 @@ static void tell(struct words *w, const char *function, const char *object, long
 
 	if (bytes >= 0)
 		snprintf(number, sizeof(number), "%lld", bytes);
-	w->len += (size_t)snprintf(w->text + w->len, WORDS - w->len, "rank %d\thdf5\t%s\trows.h5\t%s\t%s\n",
-				   w->rank, function, object, number);
+	w->len += (size_t)snprintf(w->text + w->len, WORDS - w->len,
+				   "rank %d\thdf5\t%s\trows.h5\t%s\t%s\n", w->rank, function,
+				   object, number);
 }
 
 static hid_t good(hid_t result, const char *what)
@@ -74,23 +75,28 @@ int main(int argc, char **argv)
 
 	hid_t access = good(H5Pcreate(H5P_FILE_ACCESS), "H5Pcreate");
 	good(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL), "H5Pset_fapl_mpio");
-	hid_t file = say(&w, H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate", "-", -1);
+	hid_t file =
+		say(&w, H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate", "-", -1);
 	hid_t in_file = good(H5Screate_simple(2, all, NULL), "H5Screate_simple");
 	hid_t in_memory = good(H5Screate_simple(2, mine, NULL), "H5Screate_simple");
-	good(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, mine, NULL), "H5Sselect_hyperslab");
+	good(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, mine, NULL),
+	     "H5Sselect_hyperslab");
 	hid_t transfer = good(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
 	hid_t creation = good(H5Pcreate(H5P_DATASET_CREATE), "H5Pcreate");
 	for (int i = 0; i < 3; i++) {
 		if (i == 2)
 			good(H5Pset_chunk(creation, 2, chunk), "H5Pset_chunk");
-		good(H5Pset_dxpl_mpio(transfer, i == 1 ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
+		good(H5Pset_dxpl_mpio(transfer,
+				      i == 1 ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
 		     "H5Pset_dxpl_mpio");
-		hid_t set = say(&w, H5Dcreate2(file, names[i] + 1, H5T_NATIVE_DOUBLE, in_file, H5P_DEFAULT, creation,
-					       H5P_DEFAULT), "H5Dcreate2", names[i], -1);
-		say(&w, H5Dwrite(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, out), "H5Dwrite",
-		    names[i], bytes);
-		say(&w, H5Dread(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, in), "H5Dread",
-		    names[i], bytes);
+		hid_t set = say(&w,
+				H5Dcreate2(file, names[i] + 1, H5T_NATIVE_DOUBLE, in_file,
+					   H5P_DEFAULT, creation, H5P_DEFAULT),
+				"H5Dcreate2", names[i], -1);
+		say(&w, H5Dwrite(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, out),
+		    "H5Dwrite", names[i], bytes);
+		say(&w, H5Dread(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, in),
+		    "H5Dread", names[i], bytes);
 		if (memcmp(out, in, sizeof(out)) != 0)
 			good(-1, "reading what was written");
 		say(&w, H5Dclose(set), "H5Dclose", names[i], -1);
@@ -98,7 +104,8 @@ int main(int argc, char **argv)
 	say(&w, H5Fclose(file), "H5Fclose", "-", -1);
 	file = say(&w, H5Fopen(path, H5F_ACC_RDONLY, access), "H5Fopen", "-", -1);
 	hid_t set = say(&w, H5Dopen2(file, "collective", H5P_DEFAULT), "H5Dopen2", names[0], -1);
-	say(&w, H5Dread(set, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, in), "H5Dread", names[0], bytes);
+	say(&w, H5Dread(set, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, in), "H5Dread",
+	    names[0], bytes);
 	say(&w, H5Dclose(set), "H5Dclose", names[0], -1);
 	say(&w, H5Fclose(file), "H5Fclose", "-", -1);
 	H5Pclose(creation);

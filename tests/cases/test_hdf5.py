@@ -254,13 +254,19 @@ def test_tools(runner):
 			pytest.skip(f"no {tool}")
 	program = example("hdf5-static", "hdf5_fields.dynamic")
 
+	made = runner.fresh("made")
+	subprocess.run([program, "."], check=True, cwd=made, capture_output=True)
+
 	def prepare(cwd):
-		subprocess.run([program, "."], check=True, cwd=cwd, capture_output=True)
+		shutil.copy(os.path.join(made, "fields.h5"), cwd)
 
 	for command in (["h5repack", "-f", "GZIP=4", "-l", "CHUNK=32x32", "fields.h5", "other.h5"],
 			["h5diff", "-v", "fields.h5", "fields.h5"], ["h5dump", "-H", "fields.h5"]):
 		native, run = runner.native(command, setup=prepare), runner.traced(command, setup=prepare)
-		same_outside(native, run)
+		# What repacking makes has its time in it.
+		same_outside(native, run, files=command[0] != "h5repack")
+		if command[0] == "h5repack":
+			subprocess.run(["h5diff", native.path("other.h5"), run.path("other.h5")], check=True)
 		moved = collections.Counter()
 		for event in hdf5(run):
 			if event.name in ("H5Dread", "H5Dwrite"):

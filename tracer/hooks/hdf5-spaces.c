@@ -269,6 +269,18 @@ static void hear_dims(const struct library_call *call, struct h5_state *state)
 		object->shape->extent = extent;
 }
 
+static void hear_class(const struct library_call *call, struct h5_state *state)
+{
+	struct h5_object *object = subject(call, state);
+	bool is_null = call->result == CLASS_NULL;
+
+	if (!object || object->space.extent.known || (!is_null && call->result != CLASS_SCALAR))
+		return;
+	object->space.extent = (struct h5_extent){.known = true, .null = is_null};
+	if (object->shape && !object->shape->extent.known)
+		object->shape->extent = object->space.extent;
+}
+
 static void hear_count(const struct library_call *call, struct h5_state *state)
 {
 	struct h5_object *object = subject(call, state);
@@ -295,6 +307,7 @@ static const struct h5_handler handlers[] = {
 	{"H5Sget_select_npoints", hear_selected},
 	{"H5Sget_simple_extent_dims", hear_dims},
 	{"H5Sget_simple_extent_npoints", hear_count},
+	{"H5Sget_simple_extent_type", hear_class},
 	{"H5Smodify_select", modify_select},
 	{"H5Sselect_all", select_all},
 	{"H5Sselect_copy", select_copy},

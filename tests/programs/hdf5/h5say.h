@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NONE    (-1LL)
-#define LEN(a)  (sizeof(a) / sizeof(*(a)))
+#define NONE   (-1LL)
+#define LEN(a) (sizeof(a) / sizeof(*(a)))
 
 /* Ends the program when a call has failed. */
 static inline hid_t good(hid_t result, const char *what)
@@ -20,8 +20,7 @@ static inline hid_t good(hid_t result, const char *what)
 	return result;
 }
 
-static inline void tell(const char *function, const char *file, const char *object,
-			long long bytes)
+static inline void tell(const char *function, const char *file, const char *object, long long bytes)
 {
 	printf("hdf5\t%s\t%s\t%s\t", function, file, object);
 	if (bytes == NONE)

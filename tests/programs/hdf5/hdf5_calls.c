@@ -19,8 +19,9 @@ static void of_type(hid_t file, const char *name, hid_t type, hsize_t count, lon
 	char path[64];
 
 	snprintf(path, sizeof(path), "/%s", name);
-	hid_t set = SAY(H5Dcreate2, (file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-			"types.h5", path, NONE);
+	hid_t set =
+		SAY(H5Dcreate2, (file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		    "types.h5", path, NONE);
 	SAY(H5Dwrite, (set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "types.h5", path, bytes);
 	SAY(H5Dread, (set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "types.h5", path, bytes);
 	SAY(H5Dclose, (set), "types.h5", path, NONE);
@@ -80,8 +81,8 @@ static void types(void)
 	hid_t native = DO(H5Tget_native_type, (H5T_STD_I32BE, H5T_DIR_DEFAULT));
 	of_type(file, "native", native, 6, 4);
 
-	SAY(H5Tcommit2, (file, "named", compound, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "types.h5",
-	    "-", NONE);
+	SAY(H5Tcommit2, (file, "named", compound, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+	    "types.h5", "-", NONE);
 	DO(H5Tclose, (compound));
 	SAY(H5Fclose, (file), "types.h5", "-", NONE);
 }
@@ -148,8 +149,10 @@ static void selections(void)
 	hsize_t points[5][2] = {{0, 0}, {3, 4}, {39, 29}, {7, 7}, {3, 4}};
 	hid_t file = create("selections.h5");
 	hid_t space = DO(H5Screate_simple, (2, dims, NULL));
-	hid_t set = SAY(H5Dcreate2, (file, "grid", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT,
-				     H5P_DEFAULT), "selections.h5", "/grid", NONE);
+	hid_t set =
+		SAY(H5Dcreate2,
+		    (file, "grid", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		    "selections.h5", "/grid", NONE);
 
 	write_selected(set, space, ROWS * COLS, "/grid");
 	/* From all of it on, and from one box on: every operation, one after the other. */
@@ -162,7 +165,8 @@ static void selections(void)
 			const struct box *b = &boxes[(step * 3 + first) % LEN(boxes)];
 			H5S_seloper_t op = step == 1 ? H5S_SELECT_SET : ops[(step + 1) % LEN(ops)];
 			long long elements = 0;
-			DO(H5Sselect_hyperslab, (space, op, b->start, b->stride, b->count, b->block));
+			DO(H5Sselect_hyperslab,
+			   (space, op, b->start, b->stride, b->count, b->block));
 			for (hsize_t r = 0; r < ROWS; r++) {
 				for (hsize_t c = 0; c < COLS; c++) {
 					in[r][c] = combine(in[r][c], op, is_in(b, r, c));
@@ -183,28 +187,32 @@ static void selections(void)
 	write_selected(set, copy, 5, "/grid");
 
 	/* The selection in the file is that in memory as well; one side is enough. */
-	DO(H5Sselect_hyperslab, (copy, H5S_SELECT_SET, boxes[1].start, boxes[1].stride, boxes[1].count,
-				 boxes[1].block));
+	DO(H5Sselect_hyperslab,
+	   (copy, H5S_SELECT_SET, boxes[1].start, boxes[1].stride, boxes[1].count, boxes[1].block));
 	hsize_t flat = 4 * 5 * 3 * 2;
 	hid_t memory = DO(H5Screate_simple, (1, &flat, NULL));
 	SAY(H5Dread, (set, H5T_NATIVE_DOUBLE, memory, copy, H5P_DEFAULT, malloc(flat * 8)),
 	    "selections.h5", "/grid", (long long)flat * 8);
-	SAY(H5Dread, (set, H5T_NATIVE_INT, H5S_ALL, copy, H5P_DEFAULT, data), "selections.h5", "/grid",
-	    (long long)flat * 4);
+	SAY(H5Dread, (set, H5T_NATIVE_INT, H5S_ALL, copy, H5P_DEFAULT, data), "selections.h5",
+	    "/grid", (long long)flat * 4);
 	hid_t of_set = DO(H5Dget_space, (set));
-	SAY(H5Dread, (set, H5T_NATIVE_INT, of_set, of_set, H5P_DEFAULT, data), "selections.h5", "/grid",
-	    ROWS * COLS * 4);
+	SAY(H5Dread, (set, H5T_NATIVE_INT, of_set, of_set, H5P_DEFAULT, data), "selections.h5",
+	    "/grid", ROWS * COLS * 4);
 
 	hid_t scalar = DO(H5Screate, (H5S_SCALAR));
 	hid_t null = DO(H5Screate, (H5S_NULL));
-	hid_t one = SAY(H5Dcreate2, (file, "one", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT,
-				     H5P_DEFAULT), "selections.h5", "/one", NONE);
-	SAY(H5Dwrite, (one, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "selections.h5",
-	    "/one", 8);
-	hid_t nothing = SAY(H5Dcreate2, (file, "nothing", H5T_NATIVE_INT, null, H5P_DEFAULT, H5P_DEFAULT,
-					 H5P_DEFAULT), "selections.h5", "/nothing", NONE);
-	SAY(H5Dwrite, (nothing, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "selections.h5",
-	    "/nothing", 0);
+	hid_t one =
+		SAY(H5Dcreate2,
+		    (file, "one", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		    "selections.h5", "/one", NONE);
+	SAY(H5Dwrite, (one, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, data),
+	    "selections.h5", "/one", 8);
+	hid_t nothing =
+		SAY(H5Dcreate2,
+		    (file, "nothing", H5T_NATIVE_INT, null, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		    "selections.h5", "/nothing", NONE);
+	SAY(H5Dwrite, (nothing, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data),
+	    "selections.h5", "/nothing", 0);
 	SAY(H5Dclose, (nothing), "selections.h5", "/nothing", NONE);
 	SAY(H5Dclose, (one), "selections.h5", "/one", NONE);
 	SAY(H5Dclose, (set), "selections.h5", "/grid", NONE);
@@ -213,7 +221,8 @@ static void selections(void)
 
 static void chunks(void)
 {
-	hsize_t dims[2] = {20, 30}, most[2] = {H5S_UNLIMITED, 30}, chunk[2] = {5, 10}, at[2] = {5, 10};
+	hsize_t dims[2] = {20, 30}, most[2] = {H5S_UNLIMITED, 30}, chunk[2] = {5, 10},
+		at[2] = {5, 10};
 	hsize_t more[2] = {25, 30};
 	uint32_t filters;
 	hid_t file = create("chunks.h5");
@@ -221,22 +230,24 @@ static void chunks(void)
 	hid_t list = DO(H5Pcreate, (H5P_DATASET_CREATE));
 
 	DO(H5Pset_chunk, (list, 2, chunk));
-	hid_t plain = SAY(H5Dcreate2, (file, "plain", H5T_NATIVE_INT, space, H5P_DEFAULT, list,
-				       H5P_DEFAULT), "chunks.h5", "/plain", NONE);
+	hid_t plain = SAY(H5Dcreate2,
+			  (file, "plain", H5T_NATIVE_INT, space, H5P_DEFAULT, list, H5P_DEFAULT),
+			  "chunks.h5", "/plain", NONE);
 	DO(H5Pset_shuffle, (list));
 	DO(H5Pset_deflate, (list, 4));
 	DO(H5Pset_fletcher32, (list));
-	hid_t small = SAY(H5Dcreate2, (file, "small", H5T_NATIVE_INT, space, H5P_DEFAULT, list,
-				       H5P_DEFAULT), "chunks.h5", "/small", NONE);
-	SAY(H5Dwrite, (plain, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5", "/plain",
-	    2400);
-	SAY(H5Dwrite, (small, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5", "/small",
-	    2400);
+	hid_t small = SAY(H5Dcreate2,
+			  (file, "small", H5T_NATIVE_INT, space, H5P_DEFAULT, list, H5P_DEFAULT),
+			  "chunks.h5", "/small", NONE);
+	SAY(H5Dwrite, (plain, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5",
+	    "/plain", 2400);
+	SAY(H5Dwrite, (small, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5",
+	    "/small", 2400);
 	SAY(H5Dwrite_chunk, (plain, H5P_DEFAULT, 0, at, 200, data), "chunks.h5", "/plain", 200);
 	SAY(H5Dread_chunk, (plain, H5P_DEFAULT, at, &filters, data), "chunks.h5", "/plain", 200);
 	SAY(H5Dset_extent, (plain, more), "chunks.h5", "/plain", NONE);
-	SAY(H5Dread, (plain, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5", "/plain",
-	    3000);
+	SAY(H5Dread, (plain, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "chunks.h5",
+	    "/plain", 3000);
 	SAY(H5Dflush, (plain), "chunks.h5", "/plain", NONE);
 	SAY(H5Dclose, (plain), "chunks.h5", "/plain", NONE);
 	SAY(H5Dclose, (small), "chunks.h5", "/small", NONE);
@@ -263,26 +274,34 @@ static void names(void)
 	hid_t file = create("names.h5");
 	hid_t space = DO(H5Screate_simple, (1, &ten, NULL));
 	hid_t scalar = DO(H5Screate, (H5S_SCALAR));
-	hid_t a = SAY(H5Gcreate2, (file, "a", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "names.h5", "/a", NONE);
-	hid_t b = SAY(H5Gcreate2, (a, "./b/", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "names.h5", "/a/b",
-		      NONE);
-	hid_t x = SAY(H5Dcreate2, (b, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+	hid_t a = SAY(H5Gcreate2, (file, "a", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "names.h5",
+		      "/a", NONE);
+	hid_t b = SAY(H5Gcreate2, (a, "./b/", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "names.h5",
+		      "/a/b", NONE);
+	hid_t x = SAY(H5Dcreate2,
+		      (b, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
 		      "names.h5", "/a/b/x", NONE);
-	hid_t y = SAY(H5Dcreate2, (b, "/y", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+	hid_t y = SAY(H5Dcreate2,
+		      (b, "/y", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
 		      "names.h5", "/y", NONE);
-	hid_t z = SAY(H5Dcreate2, (a, "b/z", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+	hid_t z = SAY(H5Dcreate2,
+		      (a, "b/z", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
 		      "names.h5", "/a/b/z", NONE);
 	hid_t unnamed = SAY(H5Dcreate_anon, (file, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT),
 			    "names.h5", "-", NONE);
-	SAY(H5Dwrite, (unnamed, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "-", 40);
+	SAY(H5Dwrite, (unnamed, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5",
+	    "-", 40);
 	SAY(H5Dclose, (unnamed), "names.h5", "-", NONE);
 
-	hid_t units = SAY(H5Acreate2, (x, "units", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT),
-			  "names.h5", "/a/b/x", NONE);
+	hid_t units =
+		SAY(H5Acreate2, (x, "units", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT),
+		    "names.h5", "/a/b/x", NONE);
 	SAY(H5Awrite, (units, H5T_NATIVE_DOUBLE, &value), "names.h5", "/a/b/x", 8);
 	SAY(H5Aclose, (units), "names.h5", "/a/b/x", NONE);
-	hid_t many = SAY(H5Acreate_by_name, (file, "a/b/z", "many", H5T_NATIVE_SHORT, space, H5P_DEFAULT,
-					     H5P_DEFAULT, H5P_DEFAULT), "names.h5", "/a/b/z", NONE);
+	hid_t many = SAY(H5Acreate_by_name,
+			 (file, "a/b/z", "many", H5T_NATIVE_SHORT, space, H5P_DEFAULT, H5P_DEFAULT,
+			  H5P_DEFAULT),
+			 "names.h5", "/a/b/z", NONE);
 	SAY(H5Awrite, (many, H5T_NATIVE_SHORT, data), "names.h5", "/a/b/z", 20);
 	SAY(H5Aread, (many, H5T_NATIVE_INT, data), "names.h5", "/a/b/z", 40);
 	SAY(H5Aclose, (many), "names.h5", "/a/b/z", NONE);
@@ -292,7 +311,8 @@ static void names(void)
 
 	/* The extent is that which it was made with. */
 	x = SAY(H5Dopen2, (a, "b/x", H5P_DEFAULT), "names.h5", "/a/b/x", NONE);
-	SAY(H5Dread, (x, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/a/b/x", 40);
+	SAY(H5Dread, (x, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/a/b/x",
+	    40);
 	SAY(H5Dclose, (x), "names.h5", "/a/b/x", NONE);
 	SAY(H5Gclose, (b), "names.h5", "/a/b", NONE);
 	DO(H5Literate, (a, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, NULL));
@@ -301,7 +321,8 @@ static void names(void)
 
 	file = SAY(H5Fopen, ("names.h5", H5F_ACC_RDWR, H5P_DEFAULT), "names.h5", "-", NONE);
 	y = SAY(H5Oopen, (file, "y", H5P_DEFAULT), "names.h5", "/y", NONE);
-	SAY(H5Dread, (y, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/y", 40);
+	SAY(H5Dread, (y, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/y",
+	    40);
 	SAY(H5Oclose, (y), "names.h5", "/y", NONE);
 	units = SAY(H5Aopen_by_name, (file, "a/b/x", "units", H5P_DEFAULT, H5P_DEFAULT), "names.h5",
 		    "/a/b/x", NONE);
@@ -310,11 +331,13 @@ static void names(void)
 	/* Another dataset may have the name now. */
 	DO(H5Lmove, (file, "/a/b/z", file, "/w", H5P_DEFAULT, H5P_DEFAULT));
 	z = SAY(H5Dopen2, (file, "w", H5P_DEFAULT), "names.h5", "/w", NONE);
-	SAY(H5Dread, (z, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/w", NONE);
+	SAY(H5Dread, (z, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/w",
+	    NONE);
 	/* Until the program asks. */
 	space = DO(H5Dget_space, (z));
 	DO(H5Sget_simple_extent_npoints, (space));
-	SAY(H5Dread, (z, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/w", 40);
+	SAY(H5Dread, (z, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "names.h5", "/w",
+	    40);
 	SAY(H5Dclose, (z), "names.h5", "/w", NONE);
 	SAY(H5Fclose, (file), "names.h5", "-", NONE);
 }
@@ -324,10 +347,13 @@ static void leave_open(hid_t file, const char *name)
 {
 	hsize_t ten = 10;
 	hid_t space = DO(H5Screate_simple, (1, &ten, NULL));
-	hid_t set = SAY(H5Dcreate2, (file, "left", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT,
-				     H5P_DEFAULT), name, "/left", NONE);
+	hid_t set =
+		SAY(H5Dcreate2,
+		    (file, "left", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		    name, "/left", NONE);
 
-	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), name, "/left", 40);
+	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), name, "/left",
+	    40);
 }
 
 static void lives(void)
@@ -335,7 +361,8 @@ static void lives(void)
 	hid_t access = DO(H5Pcreate, (H5P_FILE_ACCESS));
 
 	DO(H5Pset_fclose_degree, (access, H5F_CLOSE_STRONG));
-	hid_t file = SAY(H5Fcreate, ("strong.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access), "strong.h5", "-", NONE);
+	hid_t file = SAY(H5Fcreate, ("strong.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access), "strong.h5",
+			 "-", NONE);
 	leave_open(file, "strong.h5");
 	SAY(H5Fclose, (file), "strong.h5", "-", NONE);
 
@@ -343,13 +370,16 @@ static void lives(void)
 	hsize_t ten = 10;
 	file = create("weak.h5");
 	hid_t space = DO(H5Screate_simple, (1, &ten, NULL));
-	hid_t set = SAY(H5Dcreate2, (file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT,
-				     H5P_DEFAULT), "weak.h5", "/x", NONE);
+	hid_t set = SAY(H5Dcreate2,
+			(file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+			"weak.h5", "/x", NONE);
 	SAY(H5Fclose, (file), "weak.h5", "-", NONE);
-	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "weak.h5", "/x", 40);
+	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "weak.h5", "/x",
+	    40);
 	DO(H5Iinc_ref, (set));
 	SAY(H5Dclose, (set), "weak.h5", "/x", NONE);
-	SAY(H5Dread, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "weak.h5", "/x", 40);
+	SAY(H5Dread, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "weak.h5", "/x",
+	    40);
 	file = DO(H5Iget_file_id, (set));
 	SAY(H5Idec_ref, (set), "weak.h5", "/x", NONE);
 	SAY(H5Fclose, (file), "weak.h5", "-", NONE);
@@ -360,9 +390,11 @@ static void lives(void)
 	SAY(H5close, (), "-", "-", NONE);
 	file = create("after.h5");
 	space = DO(H5Screate_simple, (1, &ten, NULL));
-	set = SAY(H5Dcreate2, (file, "x", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT,
-			       H5P_DEFAULT), "after.h5", "/x", NONE);
-	SAY(H5Dwrite, (set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "after.h5", "/x", 80);
+	set = SAY(H5Dcreate2,
+		  (file, "x", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		  "after.h5", "/x", NONE);
+	SAY(H5Dwrite, (set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "after.h5",
+	    "/x", 80);
 	SAY(H5Dclose, (set), "after.h5", "/x", NONE);
 	SAY(H5Fclose, (file), "after.h5", "-", NONE);
 }
@@ -372,7 +404,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = {{"types", types}, {"selections", selections}, {"chunks", chunks}, {"names", names},
+	} parts[] = {{"types", types},
+		     {"selections", selections},
+		     {"chunks", chunks},
+		     {"names", names},
 		     {"lives", lives}};
 
 	for (size_t i = 0; argc == 2 && i < LEN(parts); i++) {

@@ -27,14 +27,17 @@ int main(int argc, char **argv)
 		data[i] = i;
 	hid_t file = SAY(H5Fcreate, (name, H5F_ACC_TRUNC, H5P_DEFAULT, access), name, "-", NONE);
 	hid_t space = DO(H5Screate_simple, (1, &count, NULL));
-	hid_t set = SAY(H5Dcreate2, (file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+	hid_t set = SAY(H5Dcreate2,
+			(file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
 			name, "/x", NONE);
-	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), name, "/x", COUNT * 4);
+	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), name, "/x",
+	    COUNT * 4);
 	SAY(H5Dclose, (set), name, "/x", NONE);
 	SAY(H5Fclose, (file), name, "-", NONE);
 	file = SAY(H5Fopen, (name, H5F_ACC_RDONLY, access), name, "-", NONE);
 	set = SAY(H5Dopen2, (file, "x", H5P_DEFAULT), name, "/x", NONE);
-	SAY(H5Dread, (set, H5T_NATIVE_INT, space, H5S_ALL, H5P_DEFAULT, back), name, "/x", COUNT * 4);
+	SAY(H5Dread, (set, H5T_NATIVE_INT, space, H5S_ALL, H5P_DEFAULT, back), name, "/x",
+	    COUNT * 4);
 	SAY(H5Dclose, (set), name, "/x", NONE);
 	SAY(H5Fclose, (file), name, "-", NONE);
 	return memcmp(data, back, sizeof(data)) != 0;
