@@ -50,7 +50,7 @@ def test_table_has_no_key_twice():
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("part", ["types", "selections", "chunks", "names", "lives"])
+@pytest.mark.parametrize("part", ["types", "selections", "chunks", "names", "lives", "forks"])
 def test_calls(both, form, part):
 	program = build("hdf5_calls.c", form)
 	native, run = both.native([program, part]), both.traced([program, part])
@@ -118,6 +118,15 @@ def test_asked_functions(runner):
 	assert {event.path for event in hdf5(module)} == {module.path("fields.h5")}
 	none = runner.traced([program, "."], ["-e", "!hdf5"])
 	assert not hdf5(none) and not any("hooks:hdf5" in trace.properties for trace in none.traces)
+
+
+def test_data_directories(runner):
+	"""Files elsewhere are left out, counted, and followed."""
+	program = example("hdf5-static", "hdf5_fields.dynamic")
+	run = runner.traced([program, "."], ["-d", "/nowhere"])
+	assert run.status == 0 and not hdf5(run)
+	run = runner.traced([program, "."], ["-d", "."])
+	assert len(hdf5(run)) == 25
 
 
 def test_netcdf(both):

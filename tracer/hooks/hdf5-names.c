@@ -109,7 +109,7 @@ void h5_names_begin(const struct library_call *call, struct h5_state *state)
 {
 	if (strcmp(call->row->group, "H5F") == 0)
 		library_set_path(call, library_next(call->row, HOOK_A_PATH, -1));
-	if (library_argument(call->row, "dset_id") == 1 || strstr(call->row->name, "_multi"))
+	if (strstr(call->row->name, "_multi"))
 		begin_multi(call, state);
 	const struct h5_object *object = located(call, state, &call->frame->notes[NOTE_NAMED]);
 	if (!object)

@@ -57,7 +57,7 @@ static int add_slab(struct h5_space *space, enum h5_select op, unsigned rank,
 	if (space->nslabs > MOST_SLABS)
 		return 0;
 	more = reallocarray(space->slabs, space->nslabs + 1, sizeof(*more));
-	copy = calloc(rank, sizeof(*copy));
+	copy = calloc(rank ? rank : 1, sizeof(*copy));
 	if (more)
 		space->slabs = more;
 	if (!more || !copy) {
@@ -85,6 +85,11 @@ int h5_space_copy(struct h5_space *to, const struct h5_space *from)
 	free_slabs(to);
 	*to = copy;
 	return 0;
+}
+
+static bool has_dimensions(const struct h5_extent *extent)
+{
+	return extent->known && !extent->null && extent->rank > 0;
 }
 
 /* The whole extent as a slab, which others can be combined with. */
@@ -117,7 +122,7 @@ int h5_space_select_slab(struct h5_space *space, enum h5_select op, unsigned ran
 		bool nothing = op == H5_SELECT_AND || op == H5_SELECT_NOTB;
 		return nothing ? 0 : h5_space_select_slab(space, H5_SELECT_SET, rank, dims);
 	}
-	if (space->selected == H5_SELECTED_ALL && space->extent.known && !space->extent.null &&
+	if (space->selected == H5_SELECTED_ALL && has_dimensions(&space->extent) &&
 	    space->extent.rank == rank && slab_of_all(space) < 0)
 		return -1;
 	if (space->selected != H5_SELECTED_SLABS || space->rank != rank) {
@@ -132,7 +137,7 @@ int h5_space_select_space(struct h5_space *space, enum h5_select op, const struc
 	struct h5_space whole = {0};
 	int result;
 
-	if (other->selected == H5_SELECTED_ALL && other->extent.known && !other->extent.null) {
+	if (other->selected == H5_SELECTED_ALL && has_dimensions(&other->extent)) {
 		whole.extent = other->extent;
 		if (slab_of_all(&whole) < 0)
 			return -1;
@@ -356,7 +361,7 @@ static bool multiply(struct pieces *all, const struct pieces *other)
 static bool count_slabs(const struct h5_space *space, uint64_t *count)
 {
 	struct pieces all = {.words = (space->nslabs + 63) / 64};
-	bool done = space->nslabs <= MOST_SLABS && cut(space, 0, &all);
+	bool done = all.words > 0 && space->nslabs <= MOST_SLABS && cut(space, 0, &all);
 
 	for (unsigned d = 1; done && d < space->rank; d++) {
 		struct pieces next = {.words = all.words};
@@ -385,7 +390,7 @@ bool h5_space_count(const struct h5_space *space, uint64_t *count)
 		return true;
 	case H5_SELECTED_SLABS:
 		if (space->nslabs != 1)
-			return space->rank > 0 && count_slabs(space, count);
+			return space->nslabs > 0 && space->rank > 0 && count_slabs(space, count);
 		*count = 1;
 		for (unsigned d = 0; d < space->rank; d++) {
 			const struct h5_range *r = &space->slabs[0].dims[d];

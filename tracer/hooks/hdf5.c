@@ -1,6 +1,8 @@
 /* HDF5: what its calls say beyond their arguments. */
 #include "tracer/hooks/hdf5.h"
 
+#include "tracer/resolve.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +29,18 @@ void h5_dispatch(const struct library_call *call, struct h5_state *state,
 		handler->end(call, state);
 }
 
+/* Files outside the data directories: their objects are followed all the same. */
+static void leave_out(const struct library_call *call)
+{
+	struct frame *frame = call->frame;
+
+	if (!frame->record || !frame->path ||
+	    resolve_is_wanted(call->tracer, frame->path->text, frame->path->len))
+		return;
+	frame->record = false;
+	call->task->process->skipped[SKIPPED_DATADIR]++;
+}
+
 static void begin(const struct library_call *call)
 {
 	struct h5_state *state = h5_state_of(call);
@@ -37,6 +51,7 @@ static void begin(const struct library_call *call)
 	h5_names_begin(call, state);
 	h5_objects_begin(call, state);
 	h5_data_begin(call, state);
+	leave_out(call);
 }
 
 static bool is_in_file(const struct hook_row *row)

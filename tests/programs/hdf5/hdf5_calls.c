@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
 
 static hid_t create(const char *name)
 {
@@ -399,16 +402,48 @@ static void lives(void)
 	SAY(H5Fclose, (file), "after.h5", "-", NONE);
 }
 
+/* A child has the identifiers of its parent, and those that it makes are its own. */
+static void forks(void)
+{
+	hsize_t ten = 10, five = 5;
+	hid_t file = create("forks.h5");
+	hid_t space = DO(H5Screate_simple, (1, &ten, NULL));
+	hid_t list = DO(H5Pcreate, (H5P_DATASET_CREATE));
+	DO(H5Pset_chunk, (list, 1, &five));
+	hid_t set =
+		SAY(H5Dcreate2, (file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, list, H5P_DEFAULT),
+		    "forks.h5", "/x", NONE);
+	SAY(H5Dwrite, (set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "forks.h5", "/x",
+	    40);
+	SAY(H5Fflush, (file, H5F_SCOPE_LOCAL), "forks.h5", "-", NONE);
+	fflush(stdout);
+	pid_t child = fork();
+	hsize_t *count = child == 0 ? &five : &ten;
+	hid_t own = DO(H5Screate_simple, (1, count, NULL));
+	if (child != 0) {
+		int status;
+		waitpid(child, &status, 0);
+	}
+	hid_t part = DO(H5Dget_space, (set));
+	if (child == 0)
+		DO(H5Sselect_hyperslab, (part, H5S_SELECT_SET, &five, NULL, &five, NULL));
+	SAY(H5Dread, (set, H5T_NATIVE_INT, own, part, H5P_DEFAULT, data), "forks.h5", "/x",
+	    (long long)*count * 4);
+	if (child == 0) {
+		fflush(stdout);
+		_exit(0);
+	}
+	SAY(H5Dclose, (set), "forks.h5", "/x", NONE);
+	SAY(H5Fclose, (file), "forks.h5", "-", NONE);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = {{"types", types},
-		     {"selections", selections},
-		     {"chunks", chunks},
-		     {"names", names},
-		     {"lives", lives}};
+	} parts[] = {{"types", types}, {"selections", selections}, {"chunks", chunks},
+		     {"names", names}, {"lives", lives},           {"forks", forks}};
 
 	for (size_t i = 0; argc == 2 && i < LEN(parts); i++) {
 		if (strcmp(argv[1], parts[i].name) == 0) {
