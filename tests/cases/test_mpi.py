@@ -31,3 +31,14 @@ def test_files(runner, form):
 	for rank, trace in by_rank(run, 3).items():
 		agree(trace, words(run.cwd, rank), run.cwd)
 		assert not trace.lost()
+
+
+@pytest.mark.parametrize("interface", ["mpi", "mpif", "f08"])
+@pytest.mark.parametrize("form", forms("mpich.dyn", "openmpi.dyn", "mpich.static", "openmpi.no-pie"))
+def test_fortran(runner, form, interface):
+	flags = {"mpi": [], "mpif": ["-DMPIF"], "f08": ["-DF08"]}[interface]
+	run = launch(runner, form, 3, [form.build("mpi_fortran.f90", *flags)], [*MESSAGES, "-e", "+MPI_Wait"])
+	assert run.status == 0, run.stderr
+	for rank, trace in by_rank(run, 3).items():
+		agree(trace, words(run.cwd, rank), run.cwd)
+		assert not trace.lost()

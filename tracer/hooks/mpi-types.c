@@ -229,8 +229,10 @@ void mpi_types_learn(const struct library_call *call, struct mpi_state *state)
 	int made;
 
 	if (mpi_is(row, "MPI_Type_free")) {
-		/* The program has no handle any more; the one that it had was read at the entry. */
-		map_remove(&state->types, call->frame->notes[1]);
+		/* The program has no handle any more; the one that it had was read at the entry. A library
+		 * gives back what it has borrowed, and the type lives on. */
+		if (!call->inner)
+			map_remove(&state->types, call->frame->notes[1]);
 		return;
 	}
 	if (!(row->serves & HOOK_FOR_TYPES))

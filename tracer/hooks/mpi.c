@@ -38,8 +38,7 @@ static void note_variable(void *data, const char *name, uint64_t address)
 		if (comm)
 			*comm = (struct mpi_comm){0, 1, -1, -1};
 	} else if (strcmp(name, "ompi_mpi_comm_world") == 0) {
-		mpi_comm_put(state, address);
-		state->world[0] = address;
+		mpi_comm_add_world(state, address);
 	} else {
 		mpi_type_predefined(state, name, address);
 	}
@@ -54,8 +53,7 @@ static void add_predefined(struct mpi_state *state)
 
 	if (comm)
 		*comm = (struct mpi_comm){0, 1, -1, -1};
-	state->world[1] = open ? FORTRAN | 0 : 0x44000000;
-	mpi_comm_put(state, state->world[1]);
+	mpi_comm_add_world(state, open ? FORTRAN | 0 : 0x44000000);
 	if (state->nin_place < MPI_IN_PLACES)
 		state->in_place[state->nin_place++] = open ? 1 : UINT64_MAX;
 }
