@@ -13,7 +13,7 @@ HERE = os.path.join(ROOT, "tests", "programs", "mpi")
 # As root Open MPI wants to be told twice.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # By TCP MPI_Finalize of MPICH does not always end where ranks share two CPUs, traced or not.
-SHARED_MEMORY = {"UCX_TLS": "self,sysv,posix,cma"}
+SHARED_MEMORY = "self,sysv,posix"
 # libgfortran has its mutexes by weak references: in a static program the ones that nobody pulls in stay null.
 THREADS = [f"-Wl,-u,pthread_{name}" for name in (
 	"mutex_init", "mutex_destroy", "mutex_lock", "mutex_trylock", "mutex_unlock", "cond_init", "cond_wait",
@@ -55,6 +55,10 @@ class Form:
 		return ["gfortran" if fortran else "gcc", *how, f"-{self.link}", f"-I/usr/include/{arch}/mpich", source,
 			*(THREADS if fortran else []), os.path.join(HERE, "no_udev.c"), *STATIC]
 
+	def environment(self):
+		# A static one cannot copy out of other processes.
+		return {**AS_ROOT, "UCX_TLS": SHARED_MEMORY + ("" if self.static else ",cma")}
+
 	def launcher(self, ranks):
 		more = ["--oversubscribe", "--bind-to", "none"] if self.mpi == "openmpi" else []
 		return [f"mpirun.{self.mpi}", *more, "-np", str(ranks)]
@@ -93,7 +97,7 @@ def launch(runner, form, ranks, args, options=(), *, native=False, wrapped=False
 		command = runner.command(command, options, run.prefix)
 	elif not native:
 		command = [*form.launcher(ranks), *runner.command(args, options, run.prefix)]
-	runner._execute(run, command, {**AS_ROOT, **SHARED_MEMORY, **(env or {})}, subprocess.DEVNULL, timeout)
+	runner._execute(run, command, {**form.environment(), **(env or {})}, subprocess.DEVNULL, timeout)
 	runner.settle(run.token)
 	return run
 
