@@ -202,6 +202,16 @@ void mpi_comms_learn(const struct library_call *call, struct mpi_state *state)
 		forget(state, call->frame->notes[1]);
 		return;
 	}
+	if (mpi_is(row, "MPI_Comm_c2f")) {
+		const struct mpi_comm *known =
+			mpi_comm_find(state, mpi_argument_key(call, state, 0));
+		struct mpi_comm *same =
+			known ? mpi_comm_put(state, mpi_fortran_key(call, state, HOOK_A_COMM))
+			      : NULL;
+		if (same)
+			*same = *known;
+		return;
+	}
 	for (const char *const *name = (const char *const[]){"newcomm", "comm_cart", "comm_graph",
 							     "comm_dist_graph", NULL};
 	     *name; name++) {

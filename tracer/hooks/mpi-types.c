@@ -237,6 +237,11 @@ void mpi_types_learn(const struct library_call *call, struct mpi_state *state)
 	}
 	if (!(row->serves & HOOK_FOR_TYPES))
 		return;
+	if (mpi_is(row, "MPI_Type_c2f")) {
+		if (mpi_type_size(state, mpi_argument_key(call, state, 0), &size))
+			put(state, mpi_fortran_key(call, state, HOOK_A_TYPE), size);
+		return;
+	}
 	for (made = 0; row->args[made].kind != HOOK_A_END; made++) {
 	}
 	if (made-- == 0 || !mpi_read_key(call, state, made, HOOK_A_TYPE, &key))

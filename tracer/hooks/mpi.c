@@ -87,6 +87,15 @@ uint64_t mpi_key(const struct library_call *call, const struct mpi_state *state,
 	return library_is_fortran(call) ? FORTRAN | (uint32_t)handle : handle;
 }
 
+uint64_t mpi_fortran_key(const struct library_call *call, const struct mpi_state *state,
+			 enum hook_arg_kind kind)
+{
+	struct library_call fortran = *call;
+
+	fortran.form = HOOK_FORM_FORTRAN;
+	return mpi_key(&fortran, state, kind, (uint32_t)call->result);
+}
+
 uint64_t mpi_argument_key(const struct library_call *call, const struct mpi_state *state, int n)
 {
 	return mpi_key(call, state, n < 0 ? HOOK_A_HANDLE : call->row->args[n].kind,
@@ -231,7 +240,9 @@ static void end(const struct library_call *call, struct event *event)
 		describe(call, state, event);
 	mpi_files_end(call, state);
 	mpi_request_end(call, state);
-	if (!call->done || call->result != 0)
+	/* What converts a handle returns it; other calls have a code. */
+	bool converts = call->row->result == HOOK_R_NONE;
+	if (!call->done || (!converts && call->result != 0))
 		return;
 	if (mpi_is(call->row, "MPI_Init") || mpi_is(call->row, "MPI_Init_thread"))
 		mpi_comm_start(call, state);

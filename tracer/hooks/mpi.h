@@ -53,6 +53,10 @@ struct mpi_state *mpi_state(const struct library_call *call);
 uint64_t mpi_key(const struct library_call *call, const struct mpi_state *state,
 		 enum hook_arg_kind kind, uint64_t handle);
 
+/* Fortran's key of the object for which MPI_X_c2f has returned the call's result. */
+uint64_t mpi_fortran_key(const struct library_call *call, const struct mpi_state *state,
+			 enum hook_arg_kind kind);
+
 /* @return the key of handle argument `n`. */
 uint64_t mpi_argument_key(const struct library_call *call, const struct mpi_state *state, int n);
 
