@@ -1,12 +1,13 @@
 """MPI: each call with its bytes, file and communicator is what the program says, on both MPIs, in C and Fortran."""
 
+import os
 import re
 import subprocess
 
 import pytest
 
 from lib.mpi import agree, calls, forms, launch, rank_of, words
-from lib.run import TRACER
+from lib.run import BUILD, TRACER
 
 EVERY = forms("mpich.dyn", "openmpi.dyn", "mpich.static", "mpich.no-pie", "openmpi.no-pie")
 MESSAGES = ["-e", "mpi,mpi:p2p,mpi:collective,mpi:neighbour,mpi:rma"]
@@ -177,3 +178,27 @@ def test_bytes_below_open_mpi(runner, form):
 	for trace in by_rank(run, 2).values():
 		assert written(trace, "MPI_File_write") == 2048
 		assert below(trace, ["pwrite", "pwritev", "write", "writev"], "MPI_File_write") == 2048
+
+
+@pytest.mark.parametrize("form", forms("mpich.static", "mpich.dyn", "openmpi.dyn"))
+def test_example(runner, form):
+	"""What the example says of each rank and file, call by call, is in the trace."""
+	example = os.path.join(BUILD, "examples", "mpiio." + ("static" if form.static else form.mpi))
+	run = launch(runner, form, 4, [example])
+	assert run.status == 0, run.stderr
+	traces = by_rank(run, 4)
+	said = re.findall(r"^rank (\d+) (\w+) (\d+) calls (\d+) bytes (\S+)$", run.stdout.decode(), re.MULTILINE)
+	assert len(said) == 16
+	for rank, name, count, size, path in said:
+		found = [e for e in calls(traces[int(rank)], [name]) if e.path == os.path.normpath(run.path(path))]
+		assert (len(found), sum(e.args["size_sum"] for e in found)) == (int(count), int(size))
+		# Nothing is above, and all that is below are calls on the same file or none.
+		for event in found:
+			assert event.args["level"] == 1
+			inside = [e for e in traces[int(rank)].events if e.args["p_idx"] == event.id]
+			assert all(e.path == event.path for e in inside if e.name in ("pwrite", "pread", "pwritev", "preadv"))
+	for path in ("columns.dat", "blocks.dat"):
+		assert os.path.getsize(run.path(path)) == 4 * 3 * 4096 * 8
+		below_bytes = sum(e.ret for trace in traces.values() for e in trace.events
+				  if e.cat == "POSIX" and e.path == run.path(path) and "write" in e.name)
+		assert below_bytes == 4 * 3 * 4096 * 8
