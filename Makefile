@@ -124,7 +124,12 @@ $(B)/examples/fortran_io.%: examples/fortran-static/fortran_io.f90 examples/fort
 	$(Q)tools/setup demo
 	$(Q)$(MAKE) -s -C examples/fortran-static OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie)
+$(B)/examples/mpiio.%: examples/fortran-mpiio-static/mpiio.f90 examples/fortran-mpiio-static/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/fortran-mpiio-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+	$(addprefix $(B)/examples/mpiio.,static mpich openmpi)
 
 # The libraries have to be there before the makefile asks pkg-config for them, hence the second make.
 demo:

@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import mpi
+
 # Calls per run: some tenths of a second each.
 NATIVE_CALLS = 300_000
 TRACED_CALLS = 30_000
@@ -153,7 +155,7 @@ def one_round(bench, has_strace):
     peak, size, events = bench.memory_and_size(NATIVE_CALLS // 2)
     figures["peak_mib"] = peak / 1024
     figures["event_bytes"] = size / events
-    return figures
+    return figures | mpi.figures(bench)
 
 
 # Name, what is shown, format, and the aim: at most that much.
@@ -185,7 +187,7 @@ TABLE = [
 def print_table(rounds):
     row = "{:46}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE:
+    for name, title, form, aim in TABLE + mpi.TABLE:
         values = [figures[name] for figures in rounds if name in figures]
         if not values:
             continue
@@ -206,6 +208,8 @@ def main():
     has_strace = shutil.which("strace") is not None
     if not has_strace:
         print("bench: strace is not installed: the rows against it are left out", file=sys.stderr)
+    if not mpi.find():
+        print("bench: there is no MPI: the rows on messages are left out", file=sys.stderr)
     rounds = []
     with tempfile.TemporaryDirectory(prefix="dftrace-bench-") as directory:
         bench = Bench(options.build.resolve(), Path(directory))

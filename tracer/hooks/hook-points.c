@@ -160,15 +160,20 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 }
 
 /* Maps a page near the code, by a call of the program's own. */
-static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near)
+static uint64_t map_page(struct tracer *tracer, struct task *task, const struct hook_space *space,
+			 uint64_t near)
 {
+	const struct module *module = modules_find(&space->modules, near);
+	/* Code may be larger than the distances below. */
+	uint64_t begin = module ? module->begin : near;
+	uint64_t others = space->npages * PAGE;
 	int64_t result;
 
 	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
 	for (uint64_t below = 1UL << 20; below < REACH; below *= 4) {
-		if (near < below + (1UL << 16))
+		if (begin < below + others + (1UL << 16))
 			break;
-		const uint64_t args[6] = {(near - below) & ~(uint64_t)(PAGE - 1),
+		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
 					  PAGE,
 					  PROT_READ | PROT_EXEC,
 					  MAP_PRIVATE | MAP_ANONYMOUS,
@@ -205,7 +210,7 @@ static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_
 		}
 	}
 	struct hook_page *pages = reallocarray(space->pages, space->npages + 1, sizeof(*pages));
-	uint64_t page = pages ? map_page(tracer, task, address) : 0;
+	uint64_t page = pages ? map_page(tracer, task, space, address) : 0;
 	if (pages)
 		space->pages = pages;
 	if (!page)

@@ -77,22 +77,26 @@ static void say_rank(const struct library_call *call, struct mpi_state *state, i
 	trace_property(call->task->process->trace, "rank", text);
 }
 
-/* @return whether the key is MPI_COMM_WORLD, in C or in Fortran. */
+void mpi_comm_add_world(struct mpi_state *state, uint64_t key)
+{
+	if (state->nworlds < MPI_WORLDS && mpi_comm_put(state, key))
+		state->worlds[state->nworlds++] = key;
+}
+
 static bool is_world(const struct mpi_state *state, const struct mpi_comm *comm)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		if (state->world[i] && map_get(&state->comms, state->world[i]) == comm)
+	for (unsigned i = 0; i < state->nworlds; i++) {
+		if (map_get(&state->comms, state->worlds[i]) == comm)
 			return true;
 	}
 	return false;
 }
 
-/* C and Fortran have handles of their own for what is everybody's. */
+/* What is known by one of its handles is known by all. */
 static void share_world(struct mpi_state *state, const struct mpi_comm *known)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		struct mpi_comm *comm =
-			state->world[i] ? mpi_comm_put(state, state->world[i]) : NULL;
+	for (unsigned i = 0; i < state->nworlds; i++) {
+		struct mpi_comm *comm = map_get(&state->comms, state->worlds[i]);
 		if (comm && comm != known)
 			*comm = *known;
 	}
@@ -133,7 +137,9 @@ static bool told(const struct library_call *call, const char *name, int *value)
 
 static void forget(struct mpi_state *state, uint64_t key)
 {
-	if (key != state->world[0] && key != state->world[1])
+	const struct mpi_comm *comm = map_get(&state->comms, key);
+
+	if (comm && !is_world(state, comm))
 		free(map_remove(&state->comms, key));
 }
 
@@ -194,6 +200,16 @@ void mpi_comms_learn(const struct library_call *call, struct mpi_state *state)
 		return;
 	if (mpi_is(row, "MPI_Comm_free") || mpi_is(row, "MPI_Comm_disconnect")) {
 		forget(state, call->frame->notes[1]);
+		return;
+	}
+	if (mpi_is(row, "MPI_Comm_c2f")) {
+		const struct mpi_comm *known =
+			mpi_comm_find(state, mpi_argument_key(call, state, 0));
+		struct mpi_comm *same =
+			known ? mpi_comm_put(state, mpi_fortran_key(call, state, HOOK_A_COMM))
+			      : NULL;
+		if (same)
+			*same = *known;
 		return;
 	}
 	for (const char *const *name = (const char *const[]){"newcomm", "comm_cart", "comm_graph",

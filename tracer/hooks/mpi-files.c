@@ -147,12 +147,8 @@ void mpi_files_end(const struct library_call *call, struct mpi_state *state)
 	if (mpi_is(call->row, "MPI_File_c2f")) {
 		/* What it returns is Fortran's handle. */
 		const struct mpi_file *file = mpi_file_find(call, state);
-		struct library_call fortran = *call;
-		fortran.form = HOOK_FORM_FORTRAN;
 		if (file)
-			put_file(state,
-				 mpi_key(&fortran, state, HOOK_A_FILE, (uint32_t)call->result),
-				 file);
+			put_file(state, mpi_fortran_key(call, state, HOOK_A_FILE), file);
 	} else if (call->result != 0) {
 		return;
 	} else if (mpi_is(call->row, "MPI_File_open")) {

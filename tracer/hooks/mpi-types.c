@@ -229,12 +229,19 @@ void mpi_types_learn(const struct library_call *call, struct mpi_state *state)
 	int made;
 
 	if (mpi_is(row, "MPI_Type_free")) {
-		/* The program has no handle any more; the one that it had was read at the entry. */
-		map_remove(&state->types, call->frame->notes[1]);
+		/* The program has no handle any more; the one that it had was read at the entry. A library
+		 * gives back what it has borrowed, and the type lives on. */
+		if (!call->inner)
+			map_remove(&state->types, call->frame->notes[1]);
 		return;
 	}
 	if (!(row->serves & HOOK_FOR_TYPES))
 		return;
+	if (mpi_is(row, "MPI_Type_c2f")) {
+		if (mpi_type_size(state, mpi_argument_key(call, state, 0), &size))
+			put(state, mpi_fortran_key(call, state, HOOK_A_TYPE), size);
+		return;
+	}
 	for (made = 0; row->args[made].kind != HOOK_A_END; made++) {
 	}
 	if (made-- == 0 || !mpi_read_key(call, state, made, HOOK_A_TYPE, &key))

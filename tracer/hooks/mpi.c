@@ -38,8 +38,7 @@ static void note_variable(void *data, const char *name, uint64_t address)
 		if (comm)
 			*comm = (struct mpi_comm){0, 1, -1, -1};
 	} else if (strcmp(name, "ompi_mpi_comm_world") == 0) {
-		mpi_comm_put(state, address);
-		state->world[0] = address;
+		mpi_comm_add_world(state, address);
 	} else {
 		mpi_type_predefined(state, name, address);
 	}
@@ -54,8 +53,7 @@ static void add_predefined(struct mpi_state *state)
 
 	if (comm)
 		*comm = (struct mpi_comm){0, 1, -1, -1};
-	state->world[1] = open ? FORTRAN | 0 : 0x44000000;
-	mpi_comm_put(state, state->world[1]);
+	mpi_comm_add_world(state, open ? FORTRAN | 0 : 0x44000000);
 	if (state->nin_place < MPI_IN_PLACES)
 		state->in_place[state->nin_place++] = open ? 1 : UINT64_MAX;
 }
@@ -87,6 +85,15 @@ uint64_t mpi_key(const struct library_call *call, const struct mpi_state *state,
 	if (is_integer(state, kind))
 		return (uint32_t)handle;
 	return library_is_fortran(call) ? FORTRAN | (uint32_t)handle : handle;
+}
+
+uint64_t mpi_fortran_key(const struct library_call *call, const struct mpi_state *state,
+			 enum hook_arg_kind kind)
+{
+	struct library_call fortran = *call;
+
+	fortran.form = HOOK_FORM_FORTRAN;
+	return mpi_key(&fortran, state, kind, (uint32_t)call->result);
 }
 
 uint64_t mpi_argument_key(const struct library_call *call, const struct mpi_state *state, int n)
@@ -233,7 +240,9 @@ static void end(const struct library_call *call, struct event *event)
 		describe(call, state, event);
 	mpi_files_end(call, state);
 	mpi_request_end(call, state);
-	if (!call->done || call->result != 0)
+	/* What converts a handle returns it; other calls have a code. */
+	bool converts = call->row->result == HOOK_R_NONE;
+	if (!call->done || (!converts && call->result != 0))
 		return;
 	if (mpi_is(call->row, "MPI_Init") || mpi_is(call->row, "MPI_Init_thread"))
 		mpi_comm_start(call, state);

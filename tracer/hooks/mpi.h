@@ -31,6 +31,7 @@ struct mpi_request {
 };
 
 #define MPI_IN_PLACES 12
+#define MPI_WORLDS    8
 
 struct mpi_state {
 	enum mpi_kind kind;
@@ -40,7 +41,8 @@ struct mpi_state {
 	struct map requests;              /* struct mpi_request */
 	uint64_t in_place[MPI_IN_PLACES]; /* what a buffer is that is not there */
 	unsigned nin_place;
-	uint64_t world[2]; /* keys of MPI_COMM_WORLD; 0: none */
+	uint64_t worlds[MPI_WORLDS]; /* keys of MPI_COMM_WORLD */
+	unsigned nworlds;
 	bool rank_said;
 };
 
@@ -50,6 +52,10 @@ struct mpi_state *mpi_state(const struct library_call *call);
 /* @return the key of a handle in the maps: C and Fortran handles of one object differ, but for MPICH's integers. */
 uint64_t mpi_key(const struct library_call *call, const struct mpi_state *state,
 		 enum hook_arg_kind kind, uint64_t handle);
+
+/* Fortran's key of the object for which MPI_X_c2f has returned the call's result. */
+uint64_t mpi_fortran_key(const struct library_call *call, const struct mpi_state *state,
+			 enum hook_arg_kind kind);
 
 /* @return the key of handle argument `n`. */
 uint64_t mpi_argument_key(const struct library_call *call, const struct mpi_state *state, int n);
@@ -90,6 +96,8 @@ const struct mpi_comm *mpi_comm_find(const struct mpi_state *state, uint64_t key
 struct mpi_comm *mpi_comm_put(struct mpi_state *state, uint64_t key);
 /* MPI is there: what the launcher has told the process about all ranks. */
 void mpi_comm_start(const struct library_call *call, struct mpi_state *state);
+/* The key is one of MPI_COMM_WORLD's: Fortran's, C's, and that of a program's own copy of the variable. */
+void mpi_comm_add_world(struct mpi_state *state, uint64_t key);
 void mpi_comms_learn(const struct library_call *call, struct mpi_state *state);
 
 /* mpi-sizes.c. Finds the bytes that a call moves. @return false: they are not known, or there are none to know
