@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import hdf5
 import mpi
 
 # Calls per run: some tenths of a second each.
@@ -155,7 +156,7 @@ def one_round(bench, has_strace):
     peak, size, events = bench.memory_and_size(NATIVE_CALLS // 2)
     figures["peak_mib"] = peak / 1024
     figures["event_bytes"] = size / events
-    return figures | mpi.figures(bench)
+    return figures | mpi.figures(bench) | hdf5.figures(bench)
 
 
 # Name, what is shown, format, and the aim: at most that much.
@@ -187,7 +188,7 @@ TABLE = [
 def print_table(rounds):
     row = "{:46}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE + mpi.TABLE:
+    for name, title, form, aim in TABLE + mpi.TABLE + hdf5.TABLE:
         values = [figures[name] for figures in rounds if name in figures]
         if not values:
             continue
@@ -210,6 +211,8 @@ def main():
         print("bench: strace is not installed: the rows against it are left out", file=sys.stderr)
     if not mpi.find():
         print("bench: there is no MPI: the rows on messages are left out", file=sys.stderr)
+    if not hdf5.find():
+        print("bench: there is no HDF5: the rows on it are left out", file=sys.stderr)
     rounds = []
     with tempfile.TemporaryDirectory(prefix="dftrace-bench-") as directory:
         bench = Bench(options.build.resolve(), Path(directory))
