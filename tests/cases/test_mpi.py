@@ -1,13 +1,14 @@
 """MPI: each call with its bytes, file and communicator is what the program says, on both MPIs, in C and Fortran."""
 
+import glob
 import os
 import re
 import subprocess
 
 import pytest
 
-from lib.mpi import agree, calls, forms, launch, rank_of, words
-from lib.run import BUILD, TRACER
+from lib.mpi import HERE, agree, calls, forms, launch, rank_of, words
+from lib.run import BUILD, ROOT, TRACER
 
 EVERY = forms("mpich.dyn", "openmpi.dyn", "mpich.static", "mpich.no-pie", "openmpi.no-pie")
 MESSAGES = ["-e", "mpi,mpi:p2p,mpi:collective,mpi:neighbour,mpi:rma"]
@@ -202,3 +203,36 @@ def test_example(runner, form):
 		below_bytes = sum(e.ret for trace in traces.values() for e in trace.events
 				  if e.cat == "POSIX" and e.path == run.path(path) and "write" in e.name)
 		assert below_bytes == 4 * 3 * 4096 * 8
+
+
+def python():
+	"""A Python with mpi4py, which tests/compat/install makes."""
+	path = os.path.join(ROOT, "build", "venv", "mpi", "bin", "python")
+	if not os.path.exists(path):
+		pytest.skip("no mpi4py: " + (open(os.path.dirname(os.path.dirname(path)) + ".reason", encoding="utf-8").read()
+					     if os.path.exists(os.path.dirname(os.path.dirname(path)) + ".reason")
+					     else "tests/compat/install has not run"))
+	return path
+
+
+@pytest.mark.parametrize("form", forms("openmpi.dyn", "mpich.dyn"))
+def test_python(runner, form, base):
+	"""The library comes by dlopen, after the program has begun."""
+	env = {}
+	if form.mpi == "mpich":
+		# The name that the package looks for, which Debian's library does not have.
+		library, = glob.glob("/usr/lib/*/libmpich.so.12")
+		os.symlink(library, os.path.join(base, "libmpi.so.12"))
+		env = {"LD_LIBRARY_PATH": base, "MPI4PY_MPIABI": "mpich"}
+	args = [python(), os.path.join(HERE, "mpi_python.py")]
+	native = launch(runner, form, 2, args, native=True, env=env)
+	traced = launch(runner, form, 2, args, ["-e", "mpi,mpi:p2p,mpi:collective"], env=env)
+	assert (traced.status, lines(traced)) == (native.status, lines(native)) and native.status == 0
+	for rank, trace in by_rank(traced, 2).items():
+		# Where the library has forms for large counts, the package takes them.
+		found = {e.name.removesuffix("_c"): e for e in calls(trace)}
+		assert found["MPI_Sendrecv"].args["size_sum"] == found["MPI_Allreduce"].args["size_sum"] == 80
+		assert found["MPI_Sendrecv"].args["dest"] == 1 - rank
+		for name in ("MPI_File_write_at_all", "MPI_File_read_at"):
+			assert found[name].args["size_sum"] == 80 and found[name].path == traced.path("python.dat")
+		assert not trace.lost()

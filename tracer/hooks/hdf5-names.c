@@ -155,14 +155,10 @@ static void add_transfer(const struct library_call *call, const struct h5_state 
 }
 
 /* Identifiers without a name are written as they are: those of types, spaces and lists, and what is not known. */
-static void add_identifiers(const struct library_call *call, struct event *event)
+bool h5_names_writes(const struct library_call *call, int n)
 {
-	int n = -1;
-
-	while ((n = library_next(call->row, HOOK_A_ID, n)) >= 0) {
-		if (!((call->frame->notes[NOTE_NAMED] >> n) & 1))
-			decode_int(event, call->row->args[n].name, (int64_t)library_value(call, n));
-	}
+	return call->row->args[n].kind == HOOK_A_ID &&
+	       !((call->frame->notes[NOTE_NAMED] >> n) & 1);
 }
 
 void h5_names_add(const struct library_call *call, const struct h5_state *state,
@@ -174,7 +170,6 @@ void h5_names_add(const struct library_call *call, const struct h5_state *state,
 	const struct h5_object *object = NULL;
 	uint64_t named;
 
-	add_identifiers(call, event);
 	if (call->done && call->row->result == HOOK_R_LONG && call->result > 0)
 		object = h5_get(state, (uint64_t)call->result);
 	if (object && object->file && object->kind != H5_FILE) {

@@ -100,6 +100,7 @@ const struct hook_library hook_hdf5 = {
 	.uses = uses,
 	.begin = begin,
 	.end = end,
+	.writes = h5_names_writes,
 	.copy = h5_state_copy,
 	.free = h5_state_free,
 	.variables = (const char *const[]){"H5T_", NULL},

@@ -187,6 +187,9 @@ const struct h5_list *h5_list_of(const struct h5_state *state, uint64_t id);
 /* At the entry: settles which file the call is about. */
 void h5_names_begin(const struct library_call *call, struct h5_state *state);
 
+/* @return whether identifier `n` is written as a number. */
+bool h5_names_writes(const struct library_call *call, int n);
+
 /* Adds to the call's event the names of its object, and how that is stored. */
 void h5_names_add(const struct library_call *call, const struct h5_state *state,
 		  struct event *event);

@@ -210,12 +210,13 @@ void library_set_size(const struct library_call *call, uint64_t bytes)
 
 static void add_arguments(const struct library_call *call, struct event *event)
 {
+	const struct hook_library *library = hook_library(call->row->layer);
 	const struct hook_arg *args = call->row->args;
 	size_t len = 0;
 
 	for (int n = 0; args[n].kind != HOOK_A_END; n++) {
 		const struct hook_kind *kind = &hook_kinds[args[n].kind];
-		if (!kind->written)
+		if (!kind->written && !(library->writes && library->writes(call, n)))
 			continue;
 		const char *text = library_text(call, n, &len);
 		if (kind->is_string && text)

@@ -31,6 +31,8 @@ struct hook_library {
 	/* At the end. Keeps the state up to date and, if there is an event, adds what the arguments do not say by
 	 * themselves; they stand in it already, size_sum and ret follow. `event` is NULL when none is written. */
 	void (*end)(const struct library_call *call, struct event *event);
+	/* Whether argument `n`, whose kind is not written by itself, is in this call; NULL: none is. */
+	bool (*writes)(const struct library_call *call, int n);
 	/* The state of a forked process; NULL with errno ENOMEM. */
 	void *(*copy)(const void *state);
 	void (*free)(void *state);
