@@ -11,7 +11,8 @@ from lib.hdf5 import Call, above, build, declared, hdf5, kind_of, lost, same_cal
 from lib.mpi import Form, launch, rank_of
 from lib.run import BUILD, ROOT, same_outside
 
-FORMS = ("serial.dynamic", "serial.static", "mpich.dynamic", "openmpi.dynamic")
+FORMS = ("serial.dynamic", "serial.no-pie", "serial.static", "serial.mixed", "mpich.dynamic", "mpich.mixed", "openmpi.dynamic",
+	 "openmpi.mixed")
 MODULES = ("H5", "H5A", "H5D", "H5E", "H5F", "H5G", "H5I", "H5L", "H5O", "H5P", "H5PL", "H5R", "H5S", "H5T", "H5Z")
 
 
@@ -51,9 +52,9 @@ def test_table_has_no_key_twice():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("part", ["types", "selections", "chunks", "names", "lives", "forks"])
-def test_calls(both, form, part):
+def test_calls(runner, form, part):
 	program = build("hdf5_calls.c", form)
-	native, run = both.native([program, part]), both.traced([program, part])
+	native, run = runner.native([program, part]), runner.traced([program, part])
 	assert native.status == 0, native.stderr
 	same_outside(native, run, files=False)
 	same_calls(run)
@@ -99,6 +100,15 @@ def test_fortran(both, form):
 	assert sets["/fields/density"]["chunk"] == "32x64"
 	assert sets["/fields/density"]["filters"] == "shuffle,deflate"
 	assert "chunk" not in sets["/cells"] and "filters" not in sets["/cells"]
+
+
+@pytest.mark.parametrize("form", ["serial.mixed", "mpich.dynamic", "mpich.mixed", "openmpi.dynamic"])
+def test_fortran_with_other_libraries(runner, form):
+	"""Parallel libraries in a program without MPI, and one that is linked into the program."""
+	run = runner.traced([build(os.path.join(ROOT, "examples", "hdf5-static", "fields.f90"), form), "."])
+	assert run.status == 0, run.stderr
+	same_calls(run)
+	assert not lost(run)
 
 
 def test_asked_functions(runner):
@@ -239,9 +249,10 @@ def test_parallel(runner, mpi, name, suffix, ranks):
 
 # --- other programs ----------------------------------------------------------
 
-def test_stripped_static(runner):
-	"""A program whose names are gone runs, and what is not seen is counted."""
-	program = build("hdf5_drivers.c", "serial.static.strip")
+@pytest.mark.parametrize("link", ["static", "mixed"])
+def test_stripped_library(runner, link):
+	"""A program that holds the library without its names runs, and what is not seen is counted."""
+	program = build("hdf5_drivers.c", f"serial.{link}.strip")
 	native, run = runner.native([program, "sec2"]), runner.traced([program, "sec2"])
 	assert run.status == native.status == 0 and run.stdout == native.stdout
 	assert not hdf5(run)

@@ -28,8 +28,8 @@ THREADS = [f"-Wl,-u,pthread_{name}" for name in (
 
 @functools.cache
 def build(source, form):
-	"""The program's path. `form`: FLAVOUR.LINK[.strip], with serial, mpich or openmpi as the flavour and dynamic or static as
-	the link. The case is skipped where this machine cannot make it."""
+	"""The program's path. `form`: FLAVOUR.LINK[.strip], with serial, mpich or openmpi as the flavour. Links are dynamic, no-pie,
+	static, and mixed: HDF5 static, all else dynamic. The case is skipped where this machine cannot make it."""
 	flavour, link, *strip = form.split(".")
 	fortran = source.endswith(".f90")
 	headers = f"/usr/include/hdf5/{flavour}"
@@ -40,9 +40,9 @@ def build(source, form):
 		compiler = f"{'mpifort' if fortran else 'mpicc'}.{flavour}"
 	if not shutil.which(compiler):
 		pytest.skip(f"no {compiler}")
-	out = os.path.join(PROGRAMS, "hdf5", f"{os.path.splitext(source)[0]}.{form}")
+	out = os.path.join(PROGRAMS, "hdf5", f"{os.path.splitext(os.path.basename(source))[0]}.{form}")
 	path = os.path.join(HERE, source)
-	newest = max(os.path.getmtime(os.path.join(HERE, name)) for name in os.listdir(HERE))
+	newest = max(map(os.path.getmtime, [path, *(os.path.join(HERE, name) for name in os.listdir(HERE))]))
 	if os.path.exists(out) and os.path.getmtime(out) > newest:
 		return out
 	os.makedirs(os.path.dirname(out), exist_ok=True)
@@ -54,6 +54,10 @@ def build(source, form):
 	if link == "static":
 		flags.append("-static")
 		libraries += ["-lsz", "-laec", "-lz", "-lm"]
+	elif link == "mixed":
+		libraries = ["-Wl,-Bstatic", *libraries, "-lsz", "-laec", "-Wl,-Bdynamic", "-lz", "-lm"]
+	elif link == "no-pie":
+		flags += ["-no-pie", "-fno-pie"]
 	command = [compiler, *flags, f"-I{headers}", path, *(THREADS if fortran and link == "static" else []),
 		   f"-L/usr/lib/{multiarch()}/hdf5/{flavour}", *libraries, "-o", mine]
 	made = subprocess.run(command, check=False, capture_output=True)
