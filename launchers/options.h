@@ -48,7 +48,7 @@ struct options {
 	bool debug;
 	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
 	bool list_hooks;
-	bool json;   /* … and print JSON */
+	bool json; /* … and print JSON */
 
 	/* Steps of the fallback ladder, forced for tests. */
 	bool no_seccomp;

@@ -108,7 +108,12 @@ static const struct hook_row stdio_rows[] = {
 #define HANDLE(word)  ARG(HANDLE, word)
 #define COUNTS(word)  ARG(COUNTS, word)
 #define TYPES(word)   ARG(TYPES, word)
-#define ARGS(...)     __VA_ARGS__ __VA_OPT__(, )
+#define ARGS(...)     __VA_ARGS__
+#define NONE          ARG_END
+#define ARG_END                                                                                    \
+	{                                                                                          \
+		HOOK_A_END, NULL                                                                   \
+	}
 
 /* The arguments come last, since they are many once ARGS has been replaced. */
 #define ROW(library, word, group_name, when, served, returns, is_large, ...)                       \
@@ -119,7 +124,7 @@ static const struct hook_row stdio_rows[] = {
 	 .serves = HOOK_FOR_##served,                                                              \
 	 .result = HOOK_##returns,                                                                 \
 	 .large = is_large,                                                                        \
-	 .args = (const struct hook_arg[]){__VA_ARGS__{HOOK_A_END, NULL}}},
+	 .args = (const struct hook_arg[]){__VA_ARGS__, ARG_END}},
 
 #define CALL(word, group, when, served, returns, list)                                             \
 	ROW(MPI, #word, group, when, served, returns, false, list)

@@ -142,11 +142,11 @@ struct hook_row {
 /* What a row may serve. */
 enum {
 	HOOK_FOR_NOTHING = 0,
-	HOOK_FOR_TYPES = 1,  /* sizes of datatypes */
-	HOOK_FOR_SPACES = 2, /* selections of dataspaces */
-	HOOK_FOR_LISTS = 4,  /* property lists */
-	HOOK_FOR_FILES = 8,  /* which file a handle is */
-	HOOK_FOR_COMMS = 16, /* rank and size of communicators */
+	HOOK_FOR_TYPES = 1,     /* sizes of datatypes */
+	HOOK_FOR_SPACES = 2,    /* selections of dataspaces */
+	HOOK_FOR_LISTS = 4,     /* property lists */
+	HOOK_FOR_FILES = 8,     /* which file a handle is */
+	HOOK_FOR_COMMS = 16,    /* rank and size of communicators */
 	HOOK_FOR_REQUESTS = 32, /* what a persistent request moves */
 	HOOK_FOR_FILES_TYPES = HOOK_FOR_FILES | HOOK_FOR_TYPES,
 	/* It calls functions of the program: what these call is not the library's doing. */

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lib.run import ROOT
+from lib.run import ROOT, TRACER
 
 TABLE = os.path.join(ROOT, "symbols", "hooks", "mpi.def")
 # Bytes of a unit: more than 4 GB are not written right.
@@ -27,6 +27,7 @@ def rows():
 		large, name, group, _, _, _, args = match.groups()
 		assert group in GROUPS, match[0]
 		kinds = re.findall(r"(\w+)\(\w+\)", args)
+		assert kinds or args == "NONE", match[0]
 		assert name not in found, f"{name} twice"
 		found[name] = [4 if kind == "COUNT" else SIZES[kind] for kind in kinds]
 		if large == "CALL_C":
@@ -70,3 +71,41 @@ def test_table_has_every_function(mpi):
 			assert ours == theirs or (ours, theirs) in ALLOWED.get(name, ()), (name, table[name], args)
 
 
+
+
+def listed(*options):
+	"""What --list-hooks says of each function: recorded, needed or off."""
+	out = subprocess.run([TRACER, *options, "--list-hooks"], check=True, capture_output=True, text=True).stdout
+	return {line.split()[2]: line.split()[0] for line in out.splitlines()}
+
+
+def recorded(*options):
+	return {name for name, state in listed(*options).items() if state == "recorded" and name.startswith("MPI_")}
+
+
+def test_items_choose_groups():
+	default = recorded()
+	assert {"MPI_Init", "MPI_Finalize", "MPI_File_iwrite_at_all_c"} <= default
+	assert not default & {"MPI_Send", "MPI_Bcast", "MPI_Comm_rank", "MPI_Wtime"}
+	assert recorded("-e", "mpi") == default and not recorded("-e", "posix")
+	assert not recorded("-e", "!mpi") and recorded("-e", "!mpi:file") < default
+	both = recorded("-e", "+mpi:p2p,+mpi:collective")
+	assert both > default and {"MPI_Isend", "MPI_Wait", "MPI_Ibcast"} <= both
+	assert not both & {"MPI_Iprobe", "MPI_Test", "MPI_Put"}
+	assert recorded("-e", "+MPI_Iprobe") == default | {"MPI_Iprobe"}
+	everything = recorded("-e", "mpi:all")
+	assert len(everything) == len(rows()) and recorded("-e", "mpi:all,!mpi:tool") < everything
+
+
+def test_only_what_is_needed_is_hooked():
+	needed = {name for name, state in listed("-e", "mpi").items() if state == "needed"}
+	assert {"MPI_Type_vector", "MPI_Type_free"} <= needed
+	# Ranks and sizes of communicators are for messages only.
+	assert "MPI_Comm_rank" not in needed and listed("-e", "mpi:p2p")["MPI_Comm_rank"] == "needed"
+	assert not [state for state in listed("-e", "MPI_Init").values() if state == "needed"]
+	assert set(listed("-e", "posix").values()) == {"off"}
+
+
+def test_unknown_group_is_refused():
+	done = subprocess.run([TRACER, "-e", "mpi:nothing", "--list-hooks"], check=False, capture_output=True, text=True)
+	assert done.returncode == 125 and "'mpi:nothing'" in done.stderr and "--list-hooks" in done.stderr

@@ -132,7 +132,10 @@ static void add_variable(void *data, const char *name, uint64_t address)
 		v->builder->failed = true;
 		return;
 	}
-	more[result->nvariables++] = (struct hook_variable){v->layer, address, copy};
+	more += result->nvariables++;
+	more->layer = v->layer;
+	more->address = address;
+	more->name = copy;
 }
 
 static void find_variables(struct builder *b, enum hook_layer layer)

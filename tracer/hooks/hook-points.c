@@ -365,19 +365,25 @@ void hooks_withdraw(struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
+	unsigned layers = 0;
 	size_t at = 0;
 
 	if (!space || space->withdrawn)
 		return;
 	space->withdrawn = true;
-	task->process->lost[LOST_UNHOOKED_STDIO]++;
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
+		if (point->place && point->place->function)
+			layers |= 1U << point->place->function->layer;
 		memory_write(task, point->address, point->insn.bytes, 1);
 		/* It stays on record: threads may have hit it already. */
 		point->lifted = true;
 	}
 	space->lifted = 0;
+	/* Streams are in every program, found or not. */
+	task->process->lost[LOST_UNHOOKED_STDIO]++;
+	task->process->lost[LOST_UNHOOKED_MPI] += layers >> HOOK_MPI & 1;
+	task->process->lost[LOST_UNHOOKED_HDF5] += layers >> HOOK_HDF5 & 1;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)

@@ -435,6 +435,23 @@ static void report_hot(const struct hook_object *object, uint64_t run, struct bu
 	}
 }
 
+/* How many of what is hooked each layer has. */
+static void report_layers(const struct hooks *hooks, struct buf *out)
+{
+	const char *before = " (";
+
+	for (unsigned i = 0; i <= HOOK_LAYERS; i++) {
+		const struct hook_census *census = &hooks->census[i];
+		if (!census->found)
+			continue;
+		buf_addf(out, "%s%s %lu of %lu", before,
+			 i < HOOK_LAYERS ? hook_tables[i].name : "func", census->hooked,
+			 census->found);
+		before = ", ";
+	}
+	buf_add_char(out, ')');
+}
+
 void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out)
 {
 	unsigned long found = 0;
@@ -448,6 +465,8 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 	}
 	if (found || hooks->options.npatterns)
 		buf_addf(out, "hooks %lu of %lu", hooked, found);
+	if (found && verbose)
+		report_layers(hooks, out);
 	for (size_t i = 0; i < hooks->options.npatterns; i++) {
 		if (!hooks->regexes[i].matched)
 			buf_addf(out, " (-x %s matched no function)",

@@ -108,7 +108,7 @@ static void read_arguments(const struct library_call *call, const struct arch_re
 	unsigned at = 0;
 	int count = 0;
 
-	for (; args[count].kind != HOOK_A_END && count < HOOK_MAX_ARGS - 1; count++) {
+	for (; count < HOOK_MAX_ARGS - 1 && args[count].kind != HOOK_A_END; count++) {
 		const struct hook_kind *kind = &hook_kinds[args[count].kind];
 		size_t size = size_of(call, args[count].kind);
 		values[count] = 0;

@@ -83,9 +83,14 @@ static void name_path(const struct library_call *call, int n)
 }
 
 /* MPI_FILE_NULL is no file that one could know. */
-static bool is_null(const struct library_call *call, uint64_t key)
+static bool is_null(const struct mpi_state *state, uint64_t key)
 {
-	return (key << 1) == 0 || (!library_is_fortran(call) && key == 0);
+	for (unsigned i = 0; i < state->nnull_files; i++) {
+		if (state->null_files[i] == key)
+			return true;
+	}
+	/* Fortran's is its 0. */
+	return key << 1 == 0;
 }
 
 void mpi_files_begin(const struct library_call *call, struct mpi_state *state)
@@ -111,7 +116,7 @@ void mpi_files_begin(const struct library_call *call, struct mpi_state *state)
 	file = map_get(&state->files, key);
 	if (file)
 		library_set_file(call, file->path);
-	else if (call->frame->record && !is_null(call, key))
+	else if (call->frame->record && !is_null(state, key))
 		call->task->process->lost[LOST_UNNAMED_MPI]++;
 }
 

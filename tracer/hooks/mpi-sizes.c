@@ -105,9 +105,16 @@ static bool part_size(const struct library_call *call, const struct mpi_state *s
 	const struct mpi_comm *comm = comm_of(call, state);
 	uint64_t size = 1;
 
+	bool array = part->count >= 0 && args[part->count].kind == HOOK_A_COUNTS;
+
+	/* Of nothing the type does not matter, and need not be one. */
+	if (!array && count == 0) {
+		*bytes = 0;
+		return true;
+	}
 	if (typed && !mpi_type_size(state, mpi_argument_key(call, state, part->type), &size))
 		return false;
-	if (part->count < 0 || args[part->count].kind != HOOK_A_COUNTS) {
+	if (!array) {
 		*bytes = (uint64_t)count * size;
 		return count >= 0;
 	}

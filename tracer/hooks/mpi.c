@@ -37,6 +37,9 @@ static void note_variable(void *data, const char *name, uint64_t address)
 		comm = mpi_comm_put(state, address);
 		if (comm)
 			*comm = (struct mpi_comm){0, 1, -1, -1};
+	} else if (strcmp(name, "ompi_mpi_file_null") == 0) {
+		if (state->nnull_files < MPI_WORLDS)
+			state->null_files[state->nnull_files++] = address;
 	} else if (strcmp(name, "ompi_mpi_comm_world") == 0) {
 		mpi_comm_add_world(state, address);
 	} else {
@@ -198,7 +201,8 @@ static void begin(const struct library_call *call)
 		mpi_read_key(call, state, 0, HOOK_A_COMM, &call->frame->notes[1]);
 	mpi_files_begin(call, state);
 	mpi_request_begin(call, state);
-	if (!mpi_moves(call->row))
+	bool asked = call->frame->record || mpi_is_persistent(call->row);
+	if (!asked || !mpi_moves(call->row))
 		return;
 	if (mpi_call_size(call, state, &bytes))
 		library_set_size(call, bytes);

@@ -43,6 +43,8 @@ struct mpi_state {
 	unsigned nin_place;
 	uint64_t worlds[MPI_WORLDS]; /* keys of MPI_COMM_WORLD */
 	unsigned nworlds;
+	uint64_t null_files[MPI_WORLDS]; /* keys of MPI_FILE_NULL that are not 0 */
+	unsigned nnull_files;
 	bool rank_said;
 };
 

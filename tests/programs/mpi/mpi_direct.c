@@ -34,7 +34,8 @@ int main(int argc, char **argv)
 		if (rank == i % 2)
 			MPI_Send(block, BYTES, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD);
 		else
-			MPI_Recv(block, BYTES, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(block, BYTES, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
 	}
 	MPI_Finalize();
 	printf("rank %d copied %ld bytes\n", rank, copied);

@@ -89,8 +89,8 @@ int main(int argc, char **argv)
 	say("MPI_Init - - - -");
 	MPI_Comm_rank(ALL, &rank);
 	MPI_Comm_size(ALL, &size);
-	ON(MPI_File_open, "-", "", ALL, path, MPI_MODE_CREATE | MPI_MODE_RDWR,
-	   MPI_INFO_NULL, &file);
+	ON(MPI_File_open, "-", "", ALL, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+	   &file);
 	ON(MPI_File_preallocate, "-", "size=8192", file, 8192);
 	explicit_offsets(file, path);
 	own_pointers(file, path);

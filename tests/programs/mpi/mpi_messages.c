@@ -118,7 +118,8 @@ static void derived(void)
 	one_type(type, 48);
 	/* The library says how much each of the four has. */
 	for (int who = 0; who < 4; who++) {
-		MPI_Type_create_darray(4, who, 2, whole, how, args, grid, MPI_ORDER_C, MPI_DOUBLE, &type);
+		MPI_Type_create_darray(4, who, 2, whole, how, args, grid, MPI_ORDER_C, MPI_DOUBLE,
+				       &type);
 		MPI_Type_size(type, &told);
 		one_type(type, told);
 	}
@@ -244,6 +245,33 @@ static void one_sided(void)
 	say("MPI_Win_free - - - -");
 }
 
+/* Forms for large counts, which MPI has from version 4 on. */
+static void large(void)
+{
+#if MPI_VERSION >= 4
+	MPI_Count counts[64];
+	MPI_Aint places[64];
+	MPI_Datatype type;
+	MPI_Count lengths[2] = {3, 4};
+	MPI_Count starts[2] = {0, 8};
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = 2;
+		places[i] = 4 * i;
+	}
+	MPI_Type_indexed_c(2, lengths, starts, MPI_SHORT, &type);
+	MPI_Type_commit(&type);
+	MPI_Bcast_c(sent, 5, type, 0, ALL);
+	say("MPI_Bcast_c 70 - %d %d count=5 root=0", rank, size);
+	MPI_Type_free(&type);
+	MPI_Alltoallv_c(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, ALL);
+	say("MPI_Alltoallv_c %d - %d %d", 8 * size, rank, size);
+	MPI_Sendrecv_c(sent, 1000, MPI_CHAR, rank, 0, got, 1000, MPI_CHAR, rank, 0, ALL,
+		       MPI_STATUS_IGNORE);
+	say("MPI_Sendrecv_c 1000 - %d %d sendcount=1000", rank, size);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -256,6 +284,7 @@ int main(int argc, char **argv)
 	collectives();
 	communicators();
 	one_sided();
+	large();
 	MPI_Finalize();
 	say("MPI_Finalize - - - -");
 	say_out(rank);

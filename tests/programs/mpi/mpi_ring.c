@@ -17,11 +17,13 @@ int main(int argc, char **argv)
 	double begin = MPI_Wtime();
 	for (int i = 0; i < rounds; i++) {
 		if (rank > 0)
-			MPI_Recv(&byte, 1, MPI_CHAR, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(&byte, 1, MPI_CHAR, rank - 1, 0, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
 		byte++;
 		MPI_Send(&byte, 1, MPI_CHAR, (rank + 1) % size, 0, MPI_COMM_WORLD);
 		if (rank == 0)
-			MPI_Recv(&byte, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(&byte, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
 	}
 	if (argc > 2 && strcmp(argv[2], "time") == 0 && rank == 0)
 		printf("%.3f us a message\n", (MPI_Wtime() - begin) * 1e6 / rounds / size);
