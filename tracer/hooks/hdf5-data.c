@@ -35,11 +35,11 @@ static bool count_elements(const struct h5_state *state, uint64_t memory, uint64
 {
 	const struct h5_object *space = h5_get(state, memory);
 
-	if (space && space->kind == H5_SPACE && h5_space_count(&space->space, count))
+	if (space && space->kind == H5_SPACE && h5_space_count(space->space, count))
 		return true;
 	if (file != H5_DEFAULT) {
 		space = h5_get(state, file);
-		return space && space->kind == H5_SPACE && h5_space_count(&space->space, count);
+		return space && space->kind == H5_SPACE && h5_space_count(space->space, count);
 	}
 	return dataset && dataset->shape && h5_extent_count(&dataset->shape->extent, count);
 }

@@ -22,7 +22,7 @@ static struct h5_list *subject(const struct library_call *call, const struct h5_
 {
 	struct h5_object *object = h5_get(state, library_value(call, 0));
 
-	return object && object->kind == H5_LIST ? &object->list : NULL;
+	return object && object->kind == H5_LIST ? object->list : NULL;
 }
 
 const struct h5_list *h5_list_of(const struct h5_state *state, uint64_t id)
@@ -32,7 +32,7 @@ const struct h5_list *h5_list_of(const struct h5_state *state, uint64_t id)
 
 	if (id == H5_DEFAULT)
 		return &standard;
-	return object && object->kind == H5_LIST && !object->list.foreign ? &object->list : NULL;
+	return object && object->kind == H5_LIST && !object->list->foreign ? object->list : NULL;
 }
 
 static void create(const struct library_call *call, struct h5_state *state)
@@ -48,9 +48,9 @@ static void copy(const struct library_call *call, struct h5_state *state)
 	if (!object)
 		return;
 	if (from)
-		object->list = *from;
+		*object->list = *from;
 	else
-		object->list.foreign = true;
+		object->list->foreign = true;
 }
 
 static void get_foreign(const struct library_call *call, struct h5_state *state)
@@ -58,7 +58,7 @@ static void get_foreign(const struct library_call *call, struct h5_state *state)
 	struct h5_object *object = h5_put(state, (uint64_t)call->result, H5_LIST);
 
 	if (object)
-		object->list.foreign = true;
+		object->list->foreign = true;
 }
 
 /* The list of a dataset. */
@@ -70,9 +70,9 @@ static void get_creation(const struct library_call *call, struct h5_state *state
 	if (!object)
 		return;
 	if (dataset && dataset->shape && dataset->shape->layout_known)
-		object->list = dataset->shape->layout;
+		*object->list = dataset->shape->layout;
 	else
-		object->list.foreign = true;
+		object->list->foreign = true;
 }
 
 static void copy_property(const struct library_call *call, struct h5_state *state)

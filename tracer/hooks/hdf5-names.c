@@ -157,8 +157,7 @@ static void add_transfer(const struct library_call *call, const struct h5_state 
 /* Identifiers without a name are written as they are: those of types, spaces and lists, and what is not known. */
 bool h5_names_writes(const struct library_call *call, int n)
 {
-	return call->row->args[n].kind == HOOK_A_ID &&
-	       !((call->frame->notes[NOTE_NAMED] >> n) & 1);
+	return call->row->args[n].kind == HOOK_A_ID && !((call->frame->notes[NOTE_NAMED] >> n) & 1);
 }
 
 void h5_names_add(const struct library_call *call, const struct h5_state *state,

@@ -55,7 +55,7 @@ static struct h5_shape *described(const struct library_call *call, struct h5_sta
 	shape->made = true;
 	shape->type = h5_type_of(call, state, h5_argument(call, "type_id"));
 	if (space && space->kind == H5_SPACE)
-		shape->extent = space->space.extent;
+		shape->extent = space->space->extent;
 	int n = library_argument(call->row, "dcpl_id");
 	if (n >= 0)
 		h5_shape_set_layout(shape, h5_list_of(state, library_value(call, n)));

@@ -26,7 +26,7 @@ static struct h5_object *put(const struct library_call *call, struct h5_state *s
 static void set_extent(const struct library_call *call, struct h5_object *object, uint64_t rank,
 		       uint64_t address)
 {
-	struct h5_extent *extent = &object->space.extent;
+	struct h5_extent *extent = &object->space->extent;
 
 	*extent = (struct h5_extent){.rank = (unsigned)rank};
 	extent->known =
@@ -36,7 +36,7 @@ static void set_extent(const struct library_call *call, struct h5_object *object
 	/* It is no longer the dataset's. */
 	h5_shape_unref(object->shape);
 	object->shape = NULL;
-	h5_space_select_all(&object->space);
+	h5_space_select_all(object->space);
 }
 
 static void create(const struct library_call *call, struct h5_state *state)
@@ -46,8 +46,8 @@ static void create(const struct library_call *call, struct h5_state *state)
 
 	if (!object || (class != CLASS_SCALAR && class != CLASS_NULL))
 		return;
-	object->space.extent = (struct h5_extent){.known = true, .null = class == CLASS_NULL};
-	h5_space_select_all(&object->space);
+	object->space->extent = (struct h5_extent){.known = true, .null = class == CLASS_NULL};
+	h5_space_select_all(object->space);
 }
 
 static void create_simple(const struct library_call *call, struct h5_state *state)
@@ -71,7 +71,7 @@ static void set_extent_none(const struct library_call *call, struct h5_state *st
 	struct h5_object *object = subject(call, state);
 
 	if (object)
-		h5_space_clear(&object->space);
+		h5_space_clear(object->space);
 }
 
 static void extent_copy(const struct library_call *call, struct h5_state *state)
@@ -84,10 +84,10 @@ static void extent_copy(const struct library_call *call, struct h5_state *state)
 	h5_shape_unref(object->shape);
 	object->shape = NULL;
 	if (from)
-		object->space.extent = from->space.extent;
+		object->space->extent = from->space->extent;
 	else
-		object->space.extent.known = false;
-	h5_space_select_all(&object->space);
+		object->space->extent.known = false;
+	h5_space_select_all(object->space);
 }
 
 /* A new space like the first argument's. @return its object, NULL: none. */
@@ -99,12 +99,12 @@ static struct h5_object *put_copy(const struct library_call *call, struct h5_sta
 	if (!object || !from)
 		return object;
 	if (from->kind == H5_SPACE) {
-		if (h5_space_copy(&object->space, &from->space) < 0)
-			h5_space_clear(&object->space);
+		if (h5_space_copy(object->space, from->space) < 0)
+			h5_space_clear(object->space);
 	} else if (from->shape) {
 		/* A dataset stands for its space. */
-		object->space.extent = from->shape->extent;
-		h5_space_select_all(&object->space);
+		object->space->extent = from->shape->extent;
+		h5_space_select_all(object->space);
 	}
 	object->shape = h5_shape_ref(from->shape);
 	return object;
@@ -120,7 +120,7 @@ static void select_all(const struct library_call *call, struct h5_state *state)
 	struct h5_object *object = subject(call, state);
 
 	if (object)
-		h5_space_select_all(&object->space);
+		h5_space_select_all(object->space);
 }
 
 static void select_none(const struct library_call *call, struct h5_state *state)
@@ -129,8 +129,8 @@ static void select_none(const struct library_call *call, struct h5_state *state)
 
 	if (!object)
 		return;
-	h5_space_select_count(&object->space, 0);
-	object->space.selected = H5_SELECTED_NONE;
+	h5_space_select_count(object->space, 0);
+	object->space->selected = H5_SELECTED_NONE;
 }
 
 /* The arrays have as many numbers as the space has dimensions. @return whether they are known. */
@@ -160,7 +160,7 @@ static bool read_slab(const struct library_call *call, unsigned rank, struct h5_
 
 static void combine(const struct library_call *call, struct h5_object *object)
 {
-	struct h5_space *space = &object->space;
+	struct h5_space *space = object->space;
 	unsigned rank = space->extent.known ? space->extent.rank : 0;
 	struct h5_range dims[H5_MAX_RANK];
 	enum h5_select op = (enum h5_select)h5_argument(call, "op");
@@ -191,8 +191,8 @@ static void with_space(const struct library_call *call, const struct h5_state *s
 	const struct h5_object *other = get(state, library_value(call, 2));
 	enum h5_select op = (enum h5_select)h5_argument(call, "op");
 
-	if (!other || h5_space_select_space(&object->space, op, &other->space) < 0)
-		h5_space_select_unknown(&object->space);
+	if (!other || h5_space_select_space(object->space, op, other->space) < 0)
+		h5_space_select_unknown(object->space);
 }
 
 static void combine_select(const struct library_call *call, struct h5_state *state)
@@ -220,12 +220,12 @@ static void select_elements(const struct library_call *call, struct h5_state *st
 	if (!object)
 		return;
 	if (op == H5_SELECT_SET)
-		h5_space_select_count(&object->space, count);
+		h5_space_select_count(object->space, count);
 	else if ((op == H5_SELECT_APPEND || op == H5_SELECT_PREPEND) &&
-		 object->space.selected == H5_SELECTED_COUNT)
-		h5_space_select_count(&object->space, object->space.count + count);
+		 object->space->selected == H5_SELECTED_COUNT)
+		h5_space_select_count(object->space, object->space->count + count);
 	else
-		h5_space_select_unknown(&object->space);
+		h5_space_select_unknown(object->space);
 }
 
 static void select_copy(const struct library_call *call, struct h5_state *state)
@@ -236,10 +236,10 @@ static void select_copy(const struct library_call *call, struct h5_state *state)
 
 	if (!object)
 		return;
-	extent = object->space.extent;
-	if (!from || h5_space_copy(&object->space, &from->space) < 0)
-		h5_space_select_unknown(&object->space);
-	object->space.extent = extent;
+	extent = object->space->extent;
+	if (!from || h5_space_copy(object->space, from->space) < 0)
+		h5_space_select_unknown(object->space);
+	object->space->extent = extent;
 }
 
 /* What the program asks the library says to us as well. */
@@ -248,8 +248,8 @@ static void hear_selected(const struct library_call *call, struct h5_state *stat
 	struct h5_object *object = subject(call, state);
 	uint64_t count;
 
-	if (object && call->result >= 0 && !h5_space_count(&object->space, &count))
-		h5_space_select_count(&object->space, (uint64_t)call->result);
+	if (object && call->result >= 0 && !h5_space_count(object->space, &count))
+		h5_space_select_count(object->space, (uint64_t)call->result);
 }
 
 static void hear_dims(const struct library_call *call, struct h5_state *state)
@@ -259,12 +259,12 @@ static void hear_dims(const struct library_call *call, struct h5_state *state)
 	bool was_new;
 
 	/* A rank of 0 is a scalar's, or that of a space without elements. */
-	if (!object || object->space.extent.known || call->result <= 0 ||
+	if (!object || object->space->extent.known || call->result <= 0 ||
 	    call->result > H5_MAX_RANK ||
 	    !h5_read_numbers(call, h5_argument(call, "dims"), extent.dims, extent.rank))
 		return;
 	was_new = object->shape && !object->shape->extent.known;
-	object->space.extent = extent;
+	object->space->extent = extent;
 	if (was_new)
 		object->shape->extent = extent;
 }
@@ -274,11 +274,11 @@ static void hear_class(const struct library_call *call, struct h5_state *state)
 	struct h5_object *object = subject(call, state);
 	bool is_null = call->result == CLASS_NULL;
 
-	if (!object || object->space.extent.known || (!is_null && call->result != CLASS_SCALAR))
+	if (!object || object->space->extent.known || (!is_null && call->result != CLASS_SCALAR))
 		return;
-	object->space.extent = (struct h5_extent){.known = true, .null = is_null};
+	object->space->extent = (struct h5_extent){.known = true, .null = is_null};
 	if (object->shape && !object->shape->extent.known)
-		object->shape->extent = object->space.extent;
+		object->shape->extent = object->space->extent;
 }
 
 static void hear_count(const struct library_call *call, struct h5_state *state)
@@ -287,8 +287,8 @@ static void hear_count(const struct library_call *call, struct h5_state *state)
 
 	if (!object || call->result < 0)
 		return;
-	object->space.extent.counted = true;
-	object->space.extent.count = (uint64_t)call->result;
+	object->space->extent.counted = true;
+	object->space->extent.count = (uint64_t)call->result;
 	if (object->shape && !object->shape->extent.known) {
 		object->shape->extent.counted = true;
 		object->shape->extent.count = (uint64_t)call->result;

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a program that closes nothing no more than this is known. */
+#define MOST_OBJECTS (1UL << 18)
+
+/* Files that are remembered when they are closed. */
+#define MOST_STORES 256
+
 struct h5_state *h5_state_of(const struct library_call *call)
 {
 	if (!*call->state)
@@ -17,7 +23,10 @@ static void object_free(struct h5_object *object)
 		return;
 	h5_file_unref(object->file);
 	h5_shape_unref(object->shape);
-	h5_space_clear(&object->space);
+	if (object->space)
+		h5_space_clear(object->space);
+	free(object->space);
+	free(object->list);
 	free(object->given);
 	free(object->path);
 	free(object);
@@ -33,18 +42,36 @@ void h5_forget(struct h5_state *state, uint64_t id)
 	object_free(map_remove(&state->objects, id));
 }
 
+/* Makes room for what an object of the kind holds. */
+static bool has_room(struct h5_object *object)
+{
+	if (object->kind == H5_SPACE) {
+		object->space = calloc(1, sizeof(*object->space));
+		if (object->space)
+			object->space->selected = H5_SELECTED_UNKNOWN;
+		return object->space != NULL;
+	}
+	if (object->kind == H5_LIST) {
+		object->list = calloc(1, sizeof(*object->list));
+		return object->list != NULL;
+	}
+	return true;
+}
+
 struct h5_object *h5_put(struct h5_state *state, uint64_t id, enum h5_kind kind)
 {
-	struct h5_object *object = calloc(1, sizeof(*object));
+	struct h5_object *object;
 
 	h5_forget(state, id);
+	if (state->objects.count >= MOST_OBJECTS)
+		return NULL;
+	object = calloc(1, sizeof(*object));
 	if (!object)
 		return NULL;
 	object->kind = kind;
 	object->refs = 1;
-	object->space.selected = H5_SELECTED_UNKNOWN;
-	if (map_put(&state->objects, id, object) < 0) {
-		free(object);
+	if (!has_room(object) || map_put(&state->objects, id, object) < 0) {
+		object_free(object);
 		return NULL;
 	}
 	return object;
@@ -92,6 +119,25 @@ void h5_shape_unref(struct h5_shape *shape)
 	free(shape);
 }
 
+/* Forgets the closed files when there are many. */
+static void drop_stores(struct h5_state *state)
+{
+	struct h5_store **at = &state->stores;
+	unsigned count = 0;
+
+	for (const struct h5_store *store = state->stores; store; store = store->next)
+		count += store->opened == 0;
+	while (*at && count >= MOST_STORES) {
+		struct h5_store *store = *at;
+		if (store->opened > 0) {
+			at = &store->next;
+			continue;
+		}
+		*at = store->next;
+		h5_store_free(store);
+	}
+}
+
 static struct h5_store *store_of(struct h5_state *state, struct name *path)
 {
 	struct h5_store *store = state->stores;
@@ -100,6 +146,7 @@ static struct h5_store *store_of(struct h5_state *state, struct name *path)
 		store = store->next;
 	if (store)
 		return store;
+	drop_stores(state);
 	store = calloc(1, sizeof(*store));
 	if (!store)
 		return NULL;
@@ -218,8 +265,10 @@ static void copy_object(struct copying *c, uint64_t id, const struct h5_object *
 	copy->path = copy_text(c, object->path);
 	copy->shape = copy_shape(c, object->shape);
 	copy->type = object->type;
-	copy->list = object->list;
-	c->failed |= h5_space_copy(&copy->space, &object->space) < 0;
+	if (object->list)
+		*copy->list = *object->list;
+	if (object->space)
+		c->failed |= h5_space_copy(copy->space, object->space) < 0;
 }
 
 /* What names in files were seen to be is not copied: parent and child may change them now without each other. */

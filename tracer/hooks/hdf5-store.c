@@ -10,6 +10,9 @@
 
 #include <sys/stat.h>
 
+/* Of a file with more than this the older ones are forgotten. */
+#define MOST_SHAPES (1UL << 16)
+
 struct h5_known {
 	char *path;
 	char *attribute; /* NULL: the object itself */
@@ -62,6 +65,8 @@ void h5_store_put(struct h5_store *store, const char *path, const char *attribut
 	struct h5_known *known = calloc(1, sizeof(*known));
 
 	known_free(map_remove(&store->shapes, key));
+	if (store->shapes.count >= MOST_SHAPES)
+		h5_store_clear(store);
 	if (!known)
 		return;
 	known->path = strdup(path);

@@ -96,12 +96,12 @@ struct h5_object {
 	uint64_t lent;        /* by the iteration with this stack pointer; 0: made by a call */
 	char *given;          /* the name as the program gave it; NULL: none */
 	char *path; /* the absolute one, of an attribute that of its object; NULL: not known */
-	/* By kind. */
+	/* By kind; of another kind NULL. */
 	struct h5_shape
 		*shape; /* of a dataset, an attribute; of a space, whose it is; NULL: none */
 	struct h5_type type;
-	struct h5_space space;
-	struct h5_list list;
+	struct h5_space *space;
+	struct h5_list *list;
 };
 
 struct h5_state {
