@@ -90,11 +90,8 @@ static const struct hook_row *find_large(const struct hook_names *names, const c
 {
 	char text[96];
 
-	if (len + 2 >= sizeof(text))
-		return NULL;
-	memcpy(text, name, len);
-	memcpy(text + len, "_c", 2);
-	return find(names, text, len + 2);
+	int whole = snprintf(text, sizeof(text), "%.*s_c", (int)len, name);
+	return whole > 0 && (size_t)whole < sizeof(text) ? find(names, text, (size_t)whole) : NULL;
 }
 
 /* mpi_x_f08_, mpi_x_f08ts_large_, MPI_File_open_f, mpi_x__, MPI_X … `name` begins behind a P. */

@@ -58,8 +58,10 @@ static void test_mpi(void **state)
 				fail_msg("%s is %s", s->symbol, row->name);
 			continue;
 		}
-		if (!row)
+		if (!row) {
 			fail_msg("%s is not found", s->symbol);
+			continue;
+		}
 		assert_string_equal(row->name, s->name);
 		assert_int_equal(form, s->form);
 	}

@@ -162,7 +162,8 @@ bool mpi_read_key(const struct library_call *call, const struct mpi_state *state
 	if (n < 0 || !library_read(call, one.address, one.bytes, one.size))
 		return false;
 	one.count = 1;
-	mpi_array_get(&one, 0, &handle);
+	if (!mpi_array_get(&one, 0, &handle))
+		return false;
 	*key = mpi_key(call, state, kind, (uint64_t)handle);
 	return true;
 }
