@@ -66,7 +66,9 @@ static int add_slab(struct h5_space *space, enum h5_select op, unsigned rank,
 		return -1;
 	}
 	memcpy(copy, dims, rank * sizeof(*copy));
-	space->slabs[space->nslabs++] = (struct h5_slab){op, copy};
+	struct h5_slab *slab = &space->slabs[space->nslabs++];
+	slab->op = op;
+	slab->dims = copy;
 	return 0;
 }
 
