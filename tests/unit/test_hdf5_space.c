@@ -110,6 +110,25 @@ static void many_slabs(void **state)
 	h5_space_clear(&space);
 }
 
+/* Fine combs in both directions. */
+static void much_work(void **state)
+{
+	const struct h5_range one[2] = {{0, 2, 30000, 1}, {0, 2, 30000, 1}};
+	const struct h5_range two[2] = {{1, 2, 2, 1}, {0, 2, 30000, 1}};
+	struct h5_space space = {.extent = {.known = true, .rank = 2, .dims = {60000, 60000}}};
+	uint64_t count;
+
+	(void)state;
+	assert_int_equal(h5_space_select_slab(&space, H5_SELECT_SET, 2, one), 0);
+	assert_true(h5_space_count(&space, &count));
+	assert_int_equal(count, 900000000);
+	assert_int_equal(h5_space_select_slab(&space, H5_SELECT_OR, 2, two), 0);
+	/* Pieces in the same slabs are one, so this is little work all the same. */
+	assert_true(h5_space_count(&space, &count));
+	assert_int_equal(count, 900060000);
+	h5_space_clear(&space);
+}
+
 static void unknown_is_unknown(void **state)
 {
 	const struct h5_range dims[1] = {{0, 1, 5, 1}};
@@ -165,9 +184,8 @@ static void copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(combined_slabs),
-		cmocka_unit_test(many_slabs),
-		cmocka_unit_test(unknown_is_unknown),
+		cmocka_unit_test(combined_slabs), cmocka_unit_test(many_slabs),
+		cmocka_unit_test(much_work),      cmocka_unit_test(unknown_is_unknown),
 		cmocka_unit_test(copies),
 	};
 

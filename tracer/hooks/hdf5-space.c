@@ -11,6 +11,7 @@
 #define MOST_SLABS  1024
 #define MOST_EDGES  (1UL << 16)
 #define MOST_PIECES (1UL << 16)
+#define MOST_PAIRS  (1UL << 21)
 
 static void free_slabs(struct h5_space *space)
 {
@@ -339,7 +340,7 @@ static bool multiply(struct pieces *all, const struct pieces *other)
 {
 	struct pieces product = {.words = all->words};
 	uint64_t *set = calloc(all->words, sizeof(*set));
-	bool done = set != NULL;
+	bool done = set != NULL && all->n * other->n <= MOST_PAIRS;
 
 	for (size_t i = 0; done && i < all->n; i++) {
 		for (size_t j = 0; done && j < other->n; j++) {
