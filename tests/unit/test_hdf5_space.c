@@ -113,19 +113,19 @@ static void many_slabs(void **state)
 /* Fine combs in both directions. */
 static void much_work(void **state)
 {
-	const struct h5_range one[2] = {{0, 2, 30000, 1}, {0, 2, 30000, 1}};
-	const struct h5_range two[2] = {{1, 2, 2, 1}, {0, 2, 30000, 1}};
-	struct h5_space space = {.extent = {.known = true, .rank = 2, .dims = {60000, 60000}}};
+	const struct h5_range one[2] = {{0, 2, 10000, 1}, {0, 2, 10000, 1}};
+	const struct h5_range two[2] = {{1, 2, 2, 1}, {0, 2, 10000, 1}};
+	struct h5_space space = {.extent = {.known = true, .rank = 2, .dims = {20000, 20000}}};
 	uint64_t count;
 
 	(void)state;
 	assert_int_equal(h5_space_select_slab(&space, H5_SELECT_SET, 2, one), 0);
 	assert_true(h5_space_count(&space, &count));
-	assert_int_equal(count, 900000000);
+	assert_int_equal(count, 100000000);
 	assert_int_equal(h5_space_select_slab(&space, H5_SELECT_OR, 2, two), 0);
 	/* Pieces in the same slabs are one, so this is little work all the same. */
 	assert_true(h5_space_count(&space, &count));
-	assert_int_equal(count, 900060000);
+	assert_int_equal(count, 100020000);
 	h5_space_clear(&space);
 }
 
