@@ -19,7 +19,10 @@ TABLE = [
 def flags(*what):
     """@return the words of pkg-config, None where there is no serial HDF5."""
     done = subprocess.run(
-        ["pkg-config", *what, "hdf5-serial"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        ["pkg-config", *what, "hdf5-serial"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
     )
     return done.stdout.decode().split() if done.returncode == 0 else None
 
@@ -35,8 +38,9 @@ def figures(bench):
         return {}
     program = bench.directory / "hdf5_one"
     if not program.exists():
-        command = [os.environ.get("CC", "gcc"), "-std=gnu17", "-O2", "-D_GNU_SOURCE", *flags("--cflags"), str(WRITE)]
-        subprocess.run([*command, *flags("--libs"), "-o", str(program)], check=True)
+        command = [os.environ.get("CC", "gcc"), "-std=gnu17", "-O2", "-D_GNU_SOURCE", str(WRITE)]
+        command += [*flags("--cflags"), *flags("--libs"), "-o", str(program)]
+        subprocess.run(command, check=True)
     found = {}
     for name, count, tracer in (
         ("h5_native_us", WRITES, []),

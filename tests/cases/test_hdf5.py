@@ -334,6 +334,28 @@ def test_python(runner):
 			assert any(one.cat == "HDF5" for one in outer[id(event)]), event
 
 
+BOTH = """
+import h5py, netCDF4, numpy
+one, two = h5py.File("one.h5", "w"), netCDF4.Dataset("two.nc", "w")
+a = one.create_dataset("a", data=numpy.arange(10.0))
+two.createDimension("x", 7)
+b = two.createVariable("b", "i4", ("x",))
+b[:] = numpy.arange(7, dtype="i4")
+a[2:4] = 1
+two.close()
+one.close()
+"""
+
+
+def test_two_libraries(runner):
+	"""Python's packages bring libraries of their own: the same identifiers stand for different things."""
+	run = runner.traced([python("netCDF4"), "-c", BOTH])
+	assert run.status == 0, run.stderr
+	found = [(event.name, os.path.basename(event.path), event.args["object_path"], event.args["size_sum"])
+		 for event in hdf5(run) if event.name == "H5Dwrite"]
+	assert found == [("H5Dwrite", "one.h5", "/a", 80), ("H5Dwrite", "two.nc", "/b", 28), ("H5Dwrite", "one.h5", "/a", 16)]
+
+
 SEVERAL = """
 import ctypes, glob, os, h5py
 lib = ctypes.CDLL(next(path for path in glob.glob(os.path.join(os.path.dirname(h5py.__file__), "..", "h5py.libs", "libhdf5-*"))))

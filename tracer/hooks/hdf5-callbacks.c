@@ -11,6 +11,12 @@ static bool is_iteration(const struct frame *frame)
 	       (frame->hook->row->serves & HOOK_CALLS_BACK);
 }
 
+/* A program may have several copies of the library. */
+static bool is_same_library(const struct frame *one, const struct frame *two)
+{
+	return one->hook->object == two->hook->object;
+}
+
 /* @return the innermost iteration that the call is made in, NULL: none. */
 static struct frame *around(const struct library_call *call)
 {
@@ -19,7 +25,7 @@ static struct frame *around(const struct library_call *call)
 	for (size_t i = task->nframes; i-- > 0;) {
 		struct frame *frame = &task->frames[i];
 		if (frame != call->frame && is_iteration(frame) &&
-		    hook_is_around(frame, call->frame))
+		    is_same_library(frame, call->frame) && hook_is_around(frame, call->frame))
 			return frame;
 	}
 	return NULL;

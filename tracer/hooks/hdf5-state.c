@@ -12,9 +12,20 @@
 
 struct h5_state *h5_state_of(const struct library_call *call)
 {
-	if (!*call->state)
-		*call->state = calloc(1, sizeof(struct h5_state));
-	return *call->state;
+	const struct hook_object *library = call->frame->hook->object;
+	struct h5_state *state = *call->state;
+
+	while (state && state->library != library)
+		state = state->next;
+	if (state)
+		return state;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return NULL;
+	state->library = library;
+	state->next = *call->state;
+	*call->state = state;
+	return state;
 }
 
 static void object_free(struct h5_object *object)
@@ -185,12 +196,8 @@ void h5_file_unref(struct h5_file *file)
 	free(file);
 }
 
-void h5_state_free(void *data)
+static void state_free(struct h5_state *state)
 {
-	struct h5_state *state = data;
-
-	if (!state)
-		return;
 	h5_forget_file(state, NULL);
 	map_free(&state->objects);
 	while (state->stores) {
@@ -199,6 +206,17 @@ void h5_state_free(void *data)
 		state->stores = next;
 	}
 	free(state);
+}
+
+void h5_states_free(void *states)
+{
+	struct h5_state *state = states;
+
+	while (state) {
+		struct h5_state *next = state->next;
+		state_free(state);
+		state = next;
+	}
 }
 
 /* What objects share is copied once: the copies, by address of the original. */
@@ -272,9 +290,8 @@ static void copy_object(struct copying *c, uint64_t id, const struct h5_object *
 }
 
 /* What names in files were seen to be is not copied: parent and child may change them now without each other. */
-void *h5_state_copy(const void *data)
+static struct h5_state *state_copy(const struct h5_state *state)
 {
-	const struct h5_state *state = data;
 	struct copying c = {.to = calloc(1, sizeof(*c.to))};
 	const struct map_slot *slot;
 	size_t at = 0;
@@ -285,9 +302,26 @@ void *h5_state_copy(const void *data)
 		copy_object(&c, slot->key, slot->value);
 	map_free(&c.files);
 	map_free(&c.shapes);
+	c.to->library = state->library;
 	c.to->types_known = state->types_known;
 	if (!c.failed)
 		return c.to;
-	h5_state_free(c.to);
+	state_free(c.to);
 	return NULL;
+}
+
+void *h5_states_copy(const void *states)
+{
+	struct h5_state *copies = NULL;
+
+	for (const struct h5_state *state = states; state; state = state->next) {
+		struct h5_state *copy = state_copy(state);
+		if (!copy) {
+			h5_states_free(copies);
+			return NULL;
+		}
+		copy->next = copies;
+		copies = copy;
+	}
+	return copies;
 }

@@ -48,9 +48,8 @@ static void put_plain(struct h5_state *state, uint64_t id, const struct own_type
 						.plain = !text};
 }
 
-static void read_own(void *data, const char *name, uint64_t address)
+static void read_own(const struct reading *reading, const char *name, uint64_t address)
 {
-	const struct reading *reading = data;
 	const struct own_type *type =
 		bsearch(name, own_types, sizeof(own_types) / sizeof(*own_types), sizeof(*own_types),
 			compare_own);
@@ -64,13 +63,43 @@ static void read_own(void *data, const char *name, uint64_t address)
 	}
 }
 
+static void read_module(const struct reading *reading, const struct module *module)
+{
+	const struct hook_object *object =
+		module->object ? hook_object_known(reading->call->tracer->hooks, module->object)
+			       : NULL;
+
+	for (size_t i = 0; object && i < object->nvariables; i++)
+		read_own(reading, object->variables[i].name,
+			 object->variables[i].address + module->bias);
+}
+
+/* The library keeps the identifiers of its own types in variables, and fills them when it is first used. A program
+ * that refers to them has its own copy, which is then the one that is filled. Other copies of the library have
+ * other identifiers. */
+static void read_own_types(const struct library_call *call, struct h5_state *state)
+{
+	const struct mm *mm = call->task->mm;
+	const struct modules *modules = &mm->hooks->modules;
+	const struct module *program = modules_find(modules, mm->entry);
+	struct reading reading = {call, state};
+
+	if (program)
+		read_module(&reading, program);
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *module = &modules->items[i];
+		if (module->object && module != program &&
+		    hook_object_known(call->tracer->hooks, module->object) == state->library)
+			read_module(&reading, module);
+	}
+}
+
 struct h5_type h5_type_of(const struct library_call *call, struct h5_state *state, uint64_t id)
 {
 	const struct h5_object *object = h5_get(state, id);
 
 	if (!object && !state->types_known) {
-		struct reading reading = {call, state};
-		library_variables(call, read_own, &reading);
+		read_own_types(call, state);
 		object = h5_get(state, id);
 	}
 	if (!object)

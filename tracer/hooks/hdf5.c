@@ -101,8 +101,8 @@ const struct hook_library hook_hdf5 = {
 	.begin = begin,
 	.end = end,
 	.writes = h5_names_writes,
-	.copy = h5_state_copy,
-	.free = h5_state_free,
+	.copy = h5_states_copy,
+	.free = h5_states_free,
 	.variables = (const char *const[]){"H5T_", NULL},
 	.marks = (const char *const[]){"HDF5: infinite loop closing library", NULL},
 };

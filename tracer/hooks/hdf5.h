@@ -104,7 +104,11 @@ struct h5_object {
 	struct h5_list *list;
 };
 
+/* What is known of one copy of the library. A program may have several, as Python's packages bring their own, and
+ * each counts its identifiers for itself. */
 struct h5_state {
+	struct h5_state *next;
+	const struct hook_object *library;
 	struct map objects; /* struct h5_object by identifier */
 	struct h5_store *stores;
 	bool types_known; /* the library's own have been read */
@@ -112,10 +116,12 @@ struct h5_state {
 
 /* hdf5-state.c */
 
-/* @return the call's state, made if needed; NULL: out of memory. */
+/* @return the state of the library that is called, made if needed; NULL: out of memory. */
 struct h5_state *h5_state_of(const struct library_call *call);
-void *h5_state_copy(const void *state);
-void h5_state_free(void *state);
+
+/* Of all copies of the library. */
+void *h5_states_copy(const void *states);
+void h5_states_free(void *states);
 
 struct h5_object *h5_get(const struct h5_state *state, uint64_t id);
 

@@ -297,6 +297,8 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	}
 	find_user(&b, path);
 	plan_all(&b);
+	for (size_t i = 0; i < b.result->nfunctions; i++)
+		b.result->functions[i].object = b.result;
 	map_free(&b.by_address);
 	if (b.failed || map_put(&hooks->hook_objects, (uintptr_t)object, b.result) < 0) {
 		hook_object_free(b.result);

@@ -14,8 +14,9 @@
 
 /* A hooked function of a file. */
 struct hook_function {
-	const char *name;           /* in the trace */
-	const struct hook_row *row; /* NULL: the user's, by -x */
+	const char *name;                 /* in the trace */
+	const struct hook_row *row;       /* NULL: the user's, by -x */
+	const struct hook_object *object; /* the file that it is in */
 	enum hook_layer layer;
 	enum hook_form form;
 	bool silent;           /* hooked only for what others need of it */
