@@ -57,7 +57,7 @@ static bool holds(const char *item, const char *layer, const struct hook_row *ro
 {
 	size_t len = strlen(layer);
 
-	if (strncmp(item, layer, len) != 0 || row->mode == HOOK_NEVER)
+	if (strncmp(item, layer, len) != 0)
 		return false;
 	/* What is taken away is all of it. */
 	if (item[len] == '\0')
@@ -78,7 +78,8 @@ static bool set_hooks(struct selection *selection, const char *item, bool value)
 		const struct hook_table *table = &hook_tables[layer];
 		for (size_t i = 0; i < table->count; i++) {
 			const struct hook_row *row = &table->rows[i];
-			if (!holds(item, table->name, row, value) && !is_named(row, item))
+			if (row->mode == HOOK_NEVER ||
+			    (!holds(item, table->name, row, value) && !is_named(row, item)))
 				continue;
 			selection->hooks[layer][i] = value;
 			known = true;

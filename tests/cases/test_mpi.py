@@ -10,7 +10,7 @@ import pytest
 from lib.mpi import HERE, agree, calls, forms, launch, rank_of, words
 from lib.run import BUILD, ROOT, TRACER
 
-EVERY = forms("mpich.dyn", "openmpi.dyn", "mpich.static", "mpich.no-pie", "openmpi.no-pie")
+EVERY = forms("mpich.dyn", "openmpi.dyn", "mpich.static", "mpich.static-pie", "mpich.no-pie", "openmpi.no-pie")
 MESSAGES = ["-e", "mpi,mpi:p2p,mpi:collective,mpi:neighbour,mpi:rma"]
 
 
@@ -37,6 +37,16 @@ def test_files(runner, form):
 	for rank, trace in by_rank(run, 3).items():
 		agree(trace, words(run.cwd, rank), run.cwd)
 		assert not trace.lost()
+
+
+@pytest.mark.parametrize("form", forms("openmpi.dyn"))
+def test_library_that_calls_itself(runner, form):
+	"""ROMIO, here inside Open MPI, is made of calls of MPI's public functions: none of them is the program's."""
+	run = launch(runner, form, 2, [form.build("mpi_files.c")], ["-e", "mpi:all,!mpi:tool,!MPI_Comm_rank,!MPI_Comm_size,"
+			     "!mpi:datatype"], more=["--mca", "io", "romio321"])
+	assert run.status == 0, run.stderr
+	for rank, trace in by_rank(run, 2).items():
+		agree(trace, words(run.cwd, rank), run.cwd)
 
 
 @pytest.mark.parametrize("interface", ["mpi", "mpif", "f08"])

@@ -88,15 +88,18 @@ def forms(*texts):
 	return [pytest.param(Form(text), id=text) for text in texts]
 
 
-def launch(runner, form, ranks, args, options=(), *, native=False, wrapped=False, env=None, timeout=120):
-	"""Runs under the MPI's launcher: each rank under a tracer of its own or, `wrapped`, the launcher under one."""
+def launch(runner, form, ranks, args, options=(), *, native=False, wrapped=False, more=(), env=None,
+	   timeout=120):
+	"""Runs under the MPI's launcher: each rank under a tracer of its own or, `wrapped`, the launcher under one.
+	`more`: arguments of the launcher."""
 	run = Run(runner.fresh("native" if native else "traced"), runner.token())
 	run.prefix = os.path.join(runner.fresh("out"), "t")
-	command = [*form.launcher(ranks), *args]
+	launcher = [*form.launcher(ranks), *more]
+	command = [*launcher, *args]
 	if wrapped:
 		command = runner.command(command, options, run.prefix)
 	elif not native:
-		command = [*form.launcher(ranks), *runner.command(args, options, run.prefix)]
+		command = [*launcher, *runner.command(args, options, run.prefix)]
 	runner._execute(run, command, {**form.environment(), **(env or {})}, subprocess.DEVNULL, timeout)
 	runner.settle(run.token)
 	return run

@@ -10,6 +10,9 @@
 /* Arguments in registers; the others stand above the return address. */
 #define IN_REGISTERS 6
 
+_Static_assert(sizeof(((struct frame *)NULL)->values) / sizeof(uint64_t) == HOOK_MAX_ARGS,
+	       "a frame has room for all arguments");
+
 const struct hook_library *hook_library(enum hook_layer layer)
 {
 	static const struct hook_library *const libraries[HOOK_LAYERS] = {

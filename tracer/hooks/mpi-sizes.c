@@ -102,10 +102,9 @@ static bool part_size(const struct library_call *call, const struct mpi_state *s
 	const struct hook_arg *args = call->row->args;
 	bool typed = args[part->type].kind == HOOK_A_TYPE;
 	int64_t count = part->count < 0 ? 1 : (int64_t)library_value(call, part->count);
+	bool array = part->count >= 0 && args[part->count].kind == HOOK_A_COUNTS;
 	const struct mpi_comm *comm = comm_of(call, state);
 	uint64_t size = 1;
-
-	bool array = part->count >= 0 && args[part->count].kind == HOOK_A_COUNTS;
 
 	/* Of nothing the type does not matter, and need not be one. */
 	if (!array && count == 0) {
