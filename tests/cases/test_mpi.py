@@ -251,3 +251,18 @@ def test_python(runner, form, base):
 		for name in ("MPI_File_write_at_all", "MPI_File_read_at"):
 			assert found[name].args["size_sum"] == 80 and found[name].path == traced.path("python.dat")
 		assert not trace.lost()
+
+
+@pytest.mark.parametrize("form", forms("mpich.dyn", "openmpi.dyn", "mpich.static"))
+def test_handles_of_two_languages(runner, form):
+	"""What Fortran has opened or C has made is known in the other language, too."""
+	program = form.build("mpi_mixed.f90", os.path.join(HERE, "mpi_mixed_c.c"))
+	run = launch(runner, form, 1, [program])
+	assert run.status == 0, run.stderr
+	trace, = run.traces
+	said = [(e.name, e.path and os.path.basename(e.path), e.args.get("size_sum")) for e in calls(trace)]
+	assert said == [
+		("MPI_Init", None, None), ("MPI_File_open", "fortran.dat", None), ("MPI_File_write_at", "fortran.dat", 20),
+		("MPI_File_close", "fortran.dat", None), ("MPI_File_open", "c.dat", None),
+		("MPI_File_write_at", "c.dat", 144), ("MPI_File_close", "c.dat", None), ("MPI_Finalize", None, None)]
+	assert not trace.lost()
