@@ -68,7 +68,7 @@ class Form:
 def _build(text, name, flags, strip):
 	form = Form(text)
 	source = os.path.join(HERE, name)
-	words = [name.split(".")[0], *(flag.lstrip("-").replace("=", "") for flag in flags), text,
+	words = [name.split(".")[0], *(os.path.basename(flag).lstrip("-").replace("=", "") for flag in flags), text,
 		 *(["strip"] if strip else [])]
 	out = os.path.join(PROGRAMS, "forms", ".".join(words))
 	newest = max(os.path.getmtime(os.path.join(HERE, file)) for file in os.listdir(HERE))

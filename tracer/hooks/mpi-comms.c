@@ -65,15 +65,16 @@ static void read_environment(pid_t pid, struct buf *to)
 	close(fd);
 }
 
-/* The process tells its rank to readers of the trace as soon as it is known. */
-static void say_rank(const struct library_call *call, struct mpi_state *state, int rank)
+void mpi_say_rank(const struct library_call *call, struct mpi_state *state)
 {
+	const struct mpi_comm *world =
+		state->nworlds ? mpi_comm_find(state, state->worlds[0]) : NULL;
 	char text[16];
 
-	if (state->rank_said || rank < 0 || !call->task->process->trace)
+	if (state->rank_said || !world || world->rank < 0 || !call->task->process->trace)
 		return;
 	state->rank_said = true;
-	snprintf(text, sizeof(text), "%d", rank);
+	snprintf(text, sizeof(text), "%d", world->rank);
 	trace_property(call->task->process->trace, "rank", text);
 }
 
@@ -120,7 +121,6 @@ void mpi_comm_start(const struct library_call *call, struct mpi_state *state)
 	if (world.rank < 0 || world.size <= world.rank)
 		return;
 	share_world(state, &world);
-	say_rank(call, state, world.rank);
 }
 
 /* The int that the argument with this name points to. */
@@ -230,8 +230,6 @@ void mpi_comms_learn(const struct library_call *call, struct mpi_state *state)
 		comm->size = value;
 	if (mpi_is(row, "MPI_Comm_remote_size") && told(call, "size", &value))
 		comm->remote_size = value;
-	if (is_world(state, comm)) {
+	if (is_world(state, comm))
 		share_world(state, comm);
-		say_rank(call, state, comm->rank);
-	}
 }

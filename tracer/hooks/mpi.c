@@ -72,6 +72,7 @@ struct mpi_state *mpi_state(const struct library_call *call)
 		return NULL;
 	library_variables(call, note_variable, state);
 	add_predefined(state);
+	mpi_comm_start(call, state);
 	*call->state = state;
 	return state;
 }
@@ -241,16 +242,16 @@ static void end(const struct library_call *call, struct event *event)
 
 	if (!state)
 		return;
-	if (event)
+	if (event) {
+		mpi_say_rank(call, state);
 		describe(call, state, event);
+	}
 	mpi_files_end(call, state);
 	mpi_request_end(call, state);
 	/* What converts a handle returns it; other calls have a code. */
 	bool converts = call->row->result == HOOK_R_NONE;
 	if (!call->done || (!converts && call->result != 0))
 		return;
-	if (mpi_is(call->row, "MPI_Init") || mpi_is(call->row, "MPI_Init_thread"))
-		mpi_comm_start(call, state);
 	mpi_types_learn(call, state);
 	mpi_comms_learn(call, state);
 }

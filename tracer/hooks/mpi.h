@@ -96,10 +96,12 @@ void mpi_types_learn(const struct library_call *call, struct mpi_state *state);
 /* mpi-comms.c. @return what is known of a communicator, NULL: nothing. */
 const struct mpi_comm *mpi_comm_find(const struct mpi_state *state, uint64_t key);
 struct mpi_comm *mpi_comm_put(struct mpi_state *state, uint64_t key);
-/* MPI is there: what the launcher has told the process about all ranks. */
+/* What the launcher has told the process about all ranks. */
 void mpi_comm_start(const struct library_call *call, struct mpi_state *state);
 /* The key is one of MPI_COMM_WORLD's: Fortran's, C's, and that of a program's own copy of the variable. */
 void mpi_comm_add_world(struct mpi_state *state, uint64_t key);
+/* Tells the rank to readers of the trace, once it is known. */
+void mpi_say_rank(const struct library_call *call, struct mpi_state *state);
 void mpi_comms_learn(const struct library_call *call, struct mpi_state *state);
 
 /* mpi-sizes.c. Finds the bytes that a call moves. @return false: they are not known, or there are none to know
