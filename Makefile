@@ -37,7 +37,8 @@ lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
-	$(filter-out tests/programs/hooks_lib.c,$(wildcard tests/programs/*.c))) \
+	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\
+	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
@@ -166,7 +167,10 @@ $(B)/bench/%: bench/%.c
 	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 $< -o $@
 
 # ROUNDS=9 for a quieter result. Figures, never a test: a missed aim does not fail.
-bench: all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+bench:
+	$(Q)tools/setup build
+	$(Q)tools/setup bench || true
+	$(Q)$(MAKE) --no-print-directory all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5)
 
 install: all

@@ -267,17 +267,28 @@ static bool explain_module(struct explanation *e)
 	return true;
 }
 
+bool explain_killing_filter(struct explanation *e, bool filter)
+{
+	*e = (struct explanation){0};
+	if (explain_seccomp_mode() != 2)
+		return false;
+	if (ask(seize_nobody) < 0)
+		return is_filtered(e, "ptrace", -1);
+	if (!filter || ask(install_nothing) >= 0)
+		return false;
+	SAY_CAUSE(e, "a seccomp filter around this process kills whoever calls seccomp");
+	SAY_REMEDY(e, "allow it where the container or service is started, or use "
+		      "--no-seccomp, which is slow");
+	return true;
+}
+
 void explain_ptrace(struct explanation *e, int reason, bool attached)
 {
 	*e = (struct explanation){0};
 	if (is_filtered(e, "ptrace", ask(seize_nobody)))
 		return;
-	if (reason == 0 && ask(install_nothing) < 0) {
-		SAY_CAUSE(e, "a seccomp filter around this process kills whoever calls seccomp");
-		SAY_REMEDY(e, "allow it where the container or service is started, or use "
-			      "--no-seccomp, which is slow");
+	if (reason == 0 && explain_killing_filter(e, true))
 		return;
-	}
 	if (reason == 0) {
 		SAY_CAUSE(e, "the tracer ended before the program began");
 		SAY_REMEDY(e, "the system's log may say who ended it");

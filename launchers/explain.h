@@ -27,6 +27,10 @@ bool explain_place(struct explanation *e);
  * own file and the security modules. `attached`: the tracer was no ancestor. */
 void explain_ptrace(struct explanation *e, int reason, bool attached);
 
+/* @return whether a seccomp filter around us kills whoever makes the calls that tracing takes, with `filter`
+ * those for a filter of ours as well; then explained. Tries in children. */
+bool explain_killing_filter(struct explanation *e, bool filter);
+
 /* Why installing a seccomp filter failed with `reason`. */
 void explain_seccomp(struct explanation *e, int reason);
 

@@ -362,6 +362,7 @@ static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_PROC_MEM] = offsetof(struct options, no_proc_mem),
 	[OPTION_NO_VM_READV] = offsetof(struct options, no_vm_readv),
 	[OPTION_NO_SETPTRACER] = offsetof(struct options, no_setptracer),
+	[OPTION_NO_EMULATION] = offsetof(struct options, no_emulation),
 };
 
 /* The last of -q and -v counts. */

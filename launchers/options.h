@@ -56,6 +56,7 @@ struct options {
 	bool no_proc_mem;
 	bool no_vm_readv;
 	bool no_setptracer;
+	bool no_emulation;
 
 	bool stderr_closed; /* set by main: there was no stderr to begin with */
 

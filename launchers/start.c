@@ -38,6 +38,19 @@ void start_say(const char *format, ...)
 	(void)!write(STDERR_FILENO, text, total);
 }
 
+/* @return what to do about limits that are too low even to begin, behind the error's words. */
+static const char *remedy(int reason)
+{
+	switch (reason) {
+	case EMFILE:
+		return "; raise the limit of open files (ulimit -n)";
+	case EAGAIN:
+		return "; raise the limit of processes (ulimit -u), or end some";
+	default:
+		return "";
+	}
+}
+
 /* The tracer works within the hard limits only, and its own passing of a limit is no signal. */
 static void raise_limits(void)
 {
@@ -129,7 +142,7 @@ static enum handoff_result start_detached(const struct options *options, const c
 
 	*status = 0;
 	if (handoff_open(&channel) < 0) {
-		buf_addf(error, "cannot start the tracer: %s", strerror(errno));
+		buf_addf(error, "cannot start the tracer: %s%s", strerror(errno), remedy(errno));
 		return HANDOFF_FAILED;
 	}
 	/* A child that dies while SIGCHLD is ignored leaves nothing: no signal, no status, no resource
@@ -144,7 +157,7 @@ static enum handoff_result start_detached(const struct options *options, const c
 	sigaction(SIGCHLD, &before, NULL);
 	if (middle < 0 || channel.shared->tracer_pid == 0) {
 		reason = middle < 0 ? reason : channel.shared->error_number;
-		buf_addf(error, "cannot start the tracer: %s", strerror(reason));
+		buf_addf(error, "cannot start the tracer: %s%s", strerror(reason), remedy(reason));
 		return HANDOFF_FAILED;
 	}
 	enum handoff_result result = handoff_program(&channel, path, options->argv, status);
@@ -161,20 +174,26 @@ static enum handoff_result start_detached(const struct options *options, const c
 /* @return the status to exit with, or does not return. */
 static int start_parent(const struct options *options, const char *path, const char *note)
 {
+	struct explanation why;
 	struct channel channel;
 	struct handoff_end end;
 	sigset_t mask;
 	int status;
 
+	/* Here it is ourselves who would be killed, without a word. */
+	if (explain_killing_filter(&why, !options->no_seccomp)) {
+		start_say("the program cannot be traced: %s; %s", why.cause, why.remedy);
+		return EXIT_OURS;
+	}
 	if (handoff_open(&channel) < 0) {
-		start_say("cannot start the program: %s", strerror(errno));
+		start_say("cannot start the program: %s%s", strerror(errno), remedy(errno));
 		return EXIT_OURS;
 	}
 	channel.shared->tracer_pid = getpid();
 	parent_block(&mask);
 	pid_t pid = fork();
 	if (pid < 0) {
-		start_say("cannot start the program: %s", strerror(errno));
+		start_say("cannot start the program: %s%s", strerror(errno), remedy(errno));
 		return EXIT_OURS;
 	}
 	if (pid == 0) {

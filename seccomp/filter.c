@@ -17,8 +17,8 @@ static int add_rule(scmp_filter_ctx ctx, const struct filter_rule *rule)
 		const struct filter_condition *c = &rule->conditions[i];
 		compare[i] = SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->value);
 	}
-	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_TRACE(0), rule->nr, rule->nconditions,
-					    compare);
+	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_TRACE(FILTER_TRACE_DATA), rule->nr,
+					    rule->nconditions, compare);
 }
 
 /* libseccomp writes programs to descriptors only. */
@@ -47,7 +47,8 @@ int filter_build(const struct filter_rule *rules, size_t nrules, struct sock_fil
 		return -1;
 	}
 	/* The default would kill programs that make one 32-bit call. */
-	int result = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_TRACE(0));
+	int result =
+		seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_TRACE(FILTER_TRACE_DATA));
 	/* A binary tree over the numbers instead of a chain; libseccomp 2.5 and later. */
 	if (result == 0)
 		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);

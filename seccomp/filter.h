@@ -17,6 +17,9 @@ struct filter_condition {
 
 #define FILTER_MAX_CONDITIONS 2
 
+/* What the tracer is told when a call stops, by which it knows its own filter from others. */
+#define FILTER_TRACE_DATA 0xdf7c
+
 struct filter_rule {
 	int nr;
 	unsigned nconditions;

@@ -75,9 +75,6 @@ void symbol_set_free(struct symbol_set *set);
 const struct object_symbol *symbol_set_find(const struct symbol_set *set, const char *name,
 					    const struct object_symbol *previous);
 
-/* @return how many symbols begin at or below the address. */
-size_t symbol_set_below(const struct symbol_set *set, uint64_t address);
-
 /* A frame description entry: code that .eh_frame knows to be one piece. */
 struct frame {
 	uint64_t begin;
@@ -92,9 +89,6 @@ struct frames {
 
 /* Reads .eh_frame. @return 0, or -1 with errno ENOMEM. */
 int frames_read(struct frames *frames, const struct elf_file *file);
-
-/* @return how many frames begin at or below the address. */
-size_t frames_below(const struct frames *frames, uint64_t address);
 
 /* Looks for the separate debug file of the object that was opened by `path`.
  * @return 0 with the file mapped, or -1 with errno (ENOENT: there is none). */

@@ -1,3 +1,4 @@
+#include "seccomp/filter.h"
 #include "tracer/arch/arch.h"
 #include "tracer/capture.h"
 #include "tracer/decode.h"
@@ -9,6 +10,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+
+#include <sys/ptrace.h>
 
 /* The kernel's own codes for calls that a signal interrupted (include/linux/errno.h). */
 #define ERESTARTSYS_CODE           512
@@ -107,6 +110,18 @@ static void leave(struct tracer *tracer, struct task *task, int64_t ret, uint64_
 	task_pop(task);
 }
 
+/* @return whether a filter of the program's own has asked for a tracer, which it would not find without us: the
+ * call fails with ENOSYS then. */
+static bool is_for_nobody(const struct tracer *tracer, const struct task *task,
+			  const struct arch_stop *stop)
+{
+	unsigned long data = stop->filter_data;
+
+	if (data == ARCH_NO_FILTER_DATA && ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &data) < 0)
+		return false;
+	return !tracer->filter || data != FILTER_TRACE_DATA;
+}
+
 void calls_stop(struct tracer *tracer, struct task *task, const struct status *status,
 		enum stop_kind kind)
 {
@@ -121,9 +136,14 @@ void calls_stop(struct tracer *tracer, struct task *task, const struct status *s
 	}
 	task->first_syscall = false;
 	if (arch_stop_read(task->tid, tracer->options->use_syscall_info, expect, &stop) == 0) {
+		bool filtered = kind == STOP_SECCOMP;
+		if (filtered && is_for_nobody(tracer, task, &stop))
+			arch_refuse_call(task->tid);
 		if (stop.op == ARCH_OP_ENTRY) {
+			/* Without a filter of ours the entry has stopped before. */
+			if (!filtered || tracer->filter)
+				enter(tracer, task, &stop, status->time);
 			task->in_syscall = true;
-			enter(tracer, task, &stop, status->time);
 		} else if (stop.op == ARCH_OP_EXIT) {
 			task->in_syscall = false;
 			leave(tracer, task, stop.ret, status->time);

@@ -3,6 +3,7 @@
 #include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
+#include "tracer/refused.h"
 #include "tracer/resolve.h"
 
 #include <dirent.h>
@@ -141,6 +142,14 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		    call->args[1] == 0 && !proc_capable(CAP_SYS_PTRACE))
 			hooks_withdraw(task);
 		break;
+	case EFFECT_MMAP:
+		if (!(call->args[3] & MAP_ANONYMOUS))
+			hooks_file_mapped(task);
+		break;
+	case EFFECT_MPROTECT:
+		frame->brings_code = (call->args[2] & PROT_EXEC) &&
+				     hooks_expect_code(tracer, task, call->args[0], call->args[1]);
+		break;
 	case EFFECT_SIGMASK:
 		begin_sigmask(task, call);
 		break;
@@ -152,16 +161,17 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	}
 }
 
-/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself,
- * may never come to our filter. */
-static bool is_own_filter(const struct call *call)
+/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself, may
+ * never stop: a signal comes before any stop, a filter before that of our filter. */
+static bool is_own_filter(const struct tracer *tracer, const struct call *call)
 {
-	if (call->row->nr == __NR_seccomp)
-		return call->args[0] == SECCOMP_SET_MODE_STRICT ||
-		       call->args[0] == SECCOMP_SET_MODE_FILTER;
-	return (int)call->args[0] == PR_SET_SECCOMP ||
-	       ((int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH &&
-		call->args[1] != PR_SYS_DISPATCH_OFF);
+	if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH)
+		return call->args[1] != PR_SYS_DISPATCH_OFF;
+	if (!tracer->filter)
+		return false;
+	if (call->row->nr == __NR_prctl)
+		return (int)call->args[0] == PR_SET_SECCOMP;
+	return call->args[0] == SECCOMP_SET_MODE_STRICT || call->args[0] == SECCOMP_SET_MODE_FILTER;
 }
 
 bool effects_need_exit(const struct frame *frame)
@@ -184,9 +194,9 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_UNSHARE:
 	case EFFECT_URING_SETUP:
 	case EFFECT_URING_ENTER:
-		return true;
 	case EFFECT_OWN_FILTER:
-		return is_own_filter(call);
+	case EFFECT_PTRACE:
+		return true;
 	case EFFECT_FCNTL:
 		cmd = (int)call->args[1];
 		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC || cmd == F_SETFD;
@@ -195,7 +205,7 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_MMAP:
 		return (call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS);
 	case EFFECT_MPROTECT:
-		return call->args[2] & PROT_EXEC;
+		return frame->brings_code;
 	default:
 		return false;
 	}
@@ -380,6 +390,7 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		return;
 	if (call_failed(call)) {
 		undo(task, frame);
+		refused_note(tracer, task, call);
 		return;
 	}
 	switch (call->row->effect) {
@@ -419,18 +430,23 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		end_unshare(tracer, task, call);
 		break;
 	case EFFECT_MMAP:
-		if ((call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS))
+		if (call->args[3] & MAP_ANONYMOUS)
+			break;
+		/* Others may have looked since it began. */
+		hooks_file_mapped(task);
+		if (call->args[2] & PROT_EXEC)
 			notify_mapped(tracer, task, (uint64_t)call->ret, call->args[1]);
 		break;
 	case EFFECT_MPROTECT:
-		if (call->args[2] & PROT_EXEC)
+		if (frame->brings_code)
 			notify_mapped(tracer, task, call->args[0], call->args[1]);
 		break;
 	case EFFECT_AIO_SUBMIT:
 		aio_submitted(tracer, task, frame);
 		break;
 	case EFFECT_OWN_FILTER:
-		task->process->lost[LOST_OWN_FILTER]++;
+		if (is_own_filter(tracer, call))
+			task->process->lost[LOST_OWN_FILTER]++;
 		break;
 	case EFFECT_URING_SETUP:
 		end_uring_setup(task, call);

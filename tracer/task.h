@@ -105,7 +105,7 @@ struct hook_space;
 /* A call in flight, from its entry to its event: of the kernel, or of a hooked function. */
 struct frame {
 	struct call call; /* of a hooked function: without a row; sp is that of its entry */
-	const struct hook_function *hook; /* NULL: a system call */
+	struct hook_function *hook; /* NULL: a system call */
 	uint64_t return_address;
 	bool no_result;    /* of a hooked function: it has ended where that cannot be seen */
 	unsigned handlers; /* the task's, when it began */
@@ -126,6 +126,7 @@ struct frame {
 	int dirfd;
 	bool record;           /* an event will be written */
 	bool needs_exit;       /* its result matters: for the event or for the state */
+	bool brings_code;      /* that may have to be hooked */
 	bool untraced_cleared; /* CLONE_UNTRACED was taken away */
 	bool interrupted;      /* ended with one of the kernel's restart codes */
 	bool in_handler;   /* and a handler runs since; `handler_sp` is its first stack pointer */

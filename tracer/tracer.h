@@ -73,6 +73,8 @@ struct tracer {
 
 	pid_t main_pid;
 	bool setuid_warned;
+	bool refused_ptrace; /* said so */
+	bool refused_strict;
 	bool main_execed;
 	bool main_started; /* the first image of the launched program has its trace */
 	bool main_ended;

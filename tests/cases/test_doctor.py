@@ -118,10 +118,10 @@ def test_here(host):
 	assert os.uname().release in found["kernel"]["found"]
 	cost = found["cost of a stop"]
 	assert cost["stops"] == 2000
-	assert 100 < cost["same_cpu_ns"] < 5_000_000
+	assert 100 < cost["same_cpu_ns"] < 1_000_000_000
 	assert found["CPUs"]["count"] == len(os.sched_getaffinity(0))
 	if found["CPUs"]["count"] > 1:
-		assert 100 < cost["other_cpu_ns"] < 5_000_000
+		assert 100 < cost["other_cpu_ns"] < 1_000_000_000
 	assert found.ran.status == 0 and found.ran.stdout == b"ran\n" and found.ran.traces
 
 
@@ -149,8 +149,9 @@ def test_filter_forbids_ptrace(host, form, answer):
 	assert found.ran.stdout == b"" and not found.ran.files
 
 
-def test_filter_kills_for_ptrace(host):
-	found = host(filtered(f"{PTRACE}=kill"))
+@pytest.mark.parametrize("form", ["detached", "parent"])
+def test_filter_kills_for_ptrace(host, form):
+	found = host(filtered(f"{PTRACE}=kill"), ["--tracer", form])
 	assert found.bad() == {"ptrace": "refused"}
 	assert "kills" in found["ptrace"]["cause"] and "ptrace" in found["ptrace"]["cause"]
 	assert sentence(found["ptrace"]) in found.ran.stderr
@@ -180,8 +181,9 @@ def test_filter_forbids_filters(host, answer):
 
 
 @pytest.mark.skipif("--no-seccomp" in EXTRA, reason="no filter is wanted")
-def test_filter_kills_for_filters(host):
-	found = host(filtered(f"{SECCOMP}=kill"))
+@pytest.mark.parametrize("form", ["detached", "parent"])
+def test_filter_kills_for_filters(host, form):
+	found = host(filtered(f"{SECCOMP}=kill"), ["--tracer", form])
 	assert found.bad() == {"ptrace": "refused"}
 	assert "kills whoever calls seccomp" in found["ptrace"]["cause"]
 	assert sentence(found["ptrace"]) in found.ran.stderr
@@ -204,7 +206,10 @@ def public(runner):
 	top = os.path.join("/tmp", f"dftrace-doctor-{os.getpid()}")
 	os.makedirs(top, exist_ok=True)
 	os.chmod(top, 0o755)
-	tool = shutil.copy(TRACER, os.path.join(top, "dftrace-run"))
+	tool = os.path.join(top, "dftrace-run")
+	# One copy for all cases: the last case's tracer may still be executing it.
+	if not os.path.exists(tool):
+		shutil.copy(TRACER, tool)
 	out = os.path.join(top, f"out-{os.path.basename(runner.base)}")
 	os.makedirs(out, exist_ok=True)
 	os.chmod(out, 0o777)

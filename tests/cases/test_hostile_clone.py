@@ -2,8 +2,9 @@
 
 import pytest
 
-from lib.hostile import (children, counted, hostile, is_root, may, pids,  # noqa: F401
+from lib.hostile import (children, hostile, is_root, may, pids,  # noqa: F401
 			 said_written, same, same_words, times, words, written)
+from lib.run import exit_line_agrees
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]
 needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
@@ -11,7 +12,7 @@ needs_root = pytest.mark.skipif(not is_root(), reason="only root may do this")
 
 def nothing_lost(run):
 	assert not any(trace.lost() for trace in run.traces), [trace.lost() for trace in run.traces]
-	counted(run)
+	exit_line_agrees(run)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)

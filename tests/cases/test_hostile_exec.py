@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from lib.hostile import (children, counted, hostile, is_root, pids,  # noqa: F401
+from lib.hostile import (children, hostile, is_root, pids,  # noqa: F401
 			 said_written, same, same_words, timed, times, words, written)
-from lib.run import EXTRA, PATIENCE, TRACER, is_alive, program, tracers, wait_until
+from lib.run import EXTRA, PATIENCE, TRACER, exit_line_agrees, is_alive, program, tracers, wait_until
 
 
 def images(run):
@@ -192,7 +192,7 @@ def test_tracer_of_what_stays_behind_can_be_ended(runner):
 def test_exit_line_counts_earlier_images(runner, options):
 	"""What an image did that ended by exec is in the sum, too, however short the last one is."""
 	for _ in range(15):
-		counted(timed(runner, ["sh", "-c", "echo a > f; exec sh -c 'echo b > f'"], options))
+		exit_line_agrees(timed(runner, ["sh", "-c", "echo a > f; exec sh -c 'echo b > f'"], options))
 
 
 @pytest.mark.skipif(not is_root(), reason="only root may choose a pid")

@@ -4,7 +4,8 @@ import signal
 
 import pytest
 
-from lib.hostile import counted, hostile, pids, same, same_words, times  # noqa: F401
+from lib.hostile import hostile, pids, same, same_words, times  # noqa: F401
+from lib.run import exit_line_agrees
 
 WAYS = [[], ["--no-seccomp"], ["--no-syscall-info"]]
 
@@ -15,7 +16,7 @@ def test_threads_that_come_and_go(runner, count):
 	offsets = sorted(event.args["offset"] for event in run.of("pwrite"))
 	assert offsets == [8 * i for i in range(count)]
 	assert not run.trace.lost()
-	counted(run)
+	exit_line_agrees(run)
 	# Numbers come again after a while, but not soon.
 	assert len({event.tid for event in run.of("pwrite")}) == count
 
@@ -29,7 +30,7 @@ def test_end_of_many_in_calls(both, times, case, status):
 	assert end.get("exit_status", -end.get("signal", 0)) == status
 	# Each reader of the pipe was in a call that had no end.
 	assert not run.trace.lost()
-	counted(run)
+	exit_line_agrees(run)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)
@@ -49,7 +50,7 @@ def test_relay(both, times):
 	same_words(run)
 	last, = run.of("write", run.path("last"))
 	assert last.tid != last.pid
-	counted(run)
+	exit_line_agrees(run)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)

@@ -24,6 +24,7 @@ def test_tracing_itself(both, times):
 	assert run.status == 0, run.stderr
 	assert words(run, "traceme") == [["-1 1"]] and words(run, "seize") == [["-1 1"]]
 	same_words(run)
+	assert b"was refused ptrace: a process has one tracer" in run.stderr
 
 
 @pytest.mark.parametrize("tool", ["gdb", "strace"])
@@ -41,6 +42,7 @@ def test_other_tracers(both, tool):
 	assert clean(run.program_stderr) == clean(under.stderr)
 	assert clean(run.stdout) == clean(under.stdout)
 	assert b"ermitted" in run.stderr + run.stdout
+	assert f"; {args[0]} was refused ptrace".encode() in run.stderr
 
 
 def test_inner_dftrace_steps_aside(both, times):
@@ -61,13 +63,29 @@ def test_what_it_sees(both, times):
 
 
 @pytest.mark.parametrize("options", WAYS, ids=" ".join)
-@pytest.mark.parametrize("action", [0, 1, 2], ids=["kill", "errno", "trap"])
+@pytest.mark.parametrize("action", [0, 1, 2, 3], ids=["kill", "errno", "trap", "trace"])
 def test_own_filter(both, times, action, options):
 	"""A filter that allows only what the program does itself: we do nothing in its name."""
 	run = same(both, hostile("watch", "own-filter", action), options)
 	same_words(run)
 	# What it refuses is not seen, unless every call stops.
-	assert lost(run, "own_filter") == 1 or "--no-seccomp" in [*options, *EXTRA]
+	every = "--no-seccomp" in [*options, *EXTRA]
+	assert lost(run, "own_filter") == (0 if every else 1)
+	seen = [(event.ret, event.errno) for event in run.of("mkdir")]
+	unmade = {1: [(-1, 38)] if every else [], 3: [(-1, 38)]}
+	assert seen == unmade.get(action, seen)
+
+
+@pytest.mark.parametrize("options", WAYS, ids=" ".join)
+def test_strict_mode(both, times, options):
+	"""It does not go with our filter, and that is said; without the filter it works."""
+	native = both.native(hostile("watch", "strict"))
+	run = timed(both, hostile("watch", "strict"), options)
+	assert words(native, "strict") == [["0 0"]] and run.status == 0
+	refused = "--no-seccomp" not in [*options, *EXTRA]
+	assert words(run, "strict") == ([["-1 22"]] if refused else [["0 0"]])
+	assert (b"refused seccomp's strict mode" in run.stderr) == refused
+	assert written(run) == said_written(run)
 
 
 @pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-proc-mem", "--no-vm-readv"]],
@@ -148,3 +166,15 @@ def test_io_uring(both, times, polled):
 		calls = run.of("io_uring_enter")
 		assert [event.ret for event in calls] == [3, 2]
 		assert [event.args["to_submit"] for event in calls] == [3, 2]
+
+
+def test_fio(both):
+	"""Its 16 requests reach the ring, and no other call of its writes the file."""
+	args = ["fio", "--name=job", "--filename=data", "--size=1m", "--bs=64k", "--rw=write", "--iodepth=4",
+		"--ioengine=io_uring", "--output=said"]
+	if both.native(args).status != 0:
+		pytest.skip("no io_uring here, or no fio")
+	run = timed(both, args)
+	assert run.status == 0 and os.path.getsize(run.path("data")) == 1 << 20
+	assert lost(run, "io_uring") == 16
+	assert not [event for event in run.of("write") if event.path == run.path("data")]

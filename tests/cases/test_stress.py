@@ -79,7 +79,7 @@ def test_at_random(both, request, seed):
 
 @pytest.mark.parametrize("options", [["--no-seccomp"], ["--no-syscall-info"]], ids=" ".join)
 def test_at_random_on_other_rungs(runner, options):
-	run = timed(runner, [program("stress"), "7", "2"], options, timeout=300)
+	run = timed(runner, [program("stress"), "7", "5"], options, timeout=300)
 	assert run.status == 0, run.stderr[-1000:]
 	check(run)
 

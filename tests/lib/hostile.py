@@ -1,6 +1,7 @@
 """What the cases of hostile programs share: the program's words (tests/programs/hostile.h) against the
 trace, the same run without us, the time until everything has ended, and load beside it."""
 
+import atexit
 import collections
 import contextlib
 import os
@@ -12,37 +13,61 @@ import time
 
 import pytest
 
-from .run import (PATIENCE, TRACER, exit_line_agrees, program, same_outside, tracers,
+from .run import (PATIENCE, TRACER, program, same_outside, tracers,
 		  wait_until)
 
 # `make test` runs each case once, `make test-full` 20 times, all but the first with load beside it.
 TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
 END = 2.0  # seconds from the program's end to that of everything else
-SLOWER = [1.0]  # what load makes of it: what compresses traces runs at the lowest priority
+
+
+class Load:
+	"""Other programs that want the CPUs and start processes."""
+
+	def __init__(self):
+		self.busy = None
+		atexit.register(self.end)
+
+	def begin(self):
+		if self.busy:
+			return
+		if not shutil.which("stress-ng"):
+			pytest.skip("no stress-ng")
+		self.busy = subprocess.Popen(["stress-ng", "--cpu", "1", "--fork", "1", "--switch", "1", "--quiet"],
+					     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+					     stderr=subprocess.DEVNULL, start_new_session=True)
+
+	def end(self):
+		if self.busy:
+			os.killpg(self.busy.pid, signal.SIGKILL)
+			self.busy.wait()
+			self.busy = None
+
+	def slower(self):
+		"""What it makes of times: what compresses traces runs at the lowest priority."""
+		return 5.0 if self.busy else 1.0
+
+
+LOAD = Load()
 
 
 @contextlib.contextmanager
 def load():
-	"""Other programs that want the CPUs and start processes."""
-	if not shutil.which("stress-ng"):
-		pytest.skip("no stress-ng")
-	busy = subprocess.Popen(["stress-ng", "--cpu", "2", "--fork", "1", "--switch", "1", "--quiet"],
-				stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-				stderr=subprocess.DEVNULL, start_new_session=True)
-	SLOWER.append(5.0)
+	LOAD.begin()
 	try:
 		yield
 	finally:
-		SLOWER.pop()
-		os.killpg(busy.pid, signal.SIGKILL)
-		busy.wait()
+		LOAD.end()
 
 
 @pytest.fixture(params=TIMES)
 def times(request):
-	"""How often the case has run before."""
-	with load() if request.param else contextlib.nullcontext():
-		yield request.param
+	"""How often the case has run before. The load stays for the next case, which mostly wants it, too."""
+	if request.param:
+		LOAD.begin()
+	else:
+		LOAD.end()
+	return request.param
 
 
 def comparable(run):
@@ -100,14 +125,8 @@ def timed(runner, args, options=(), *, behind=0.0, **more):
 	begin = time.monotonic()
 	wait_until(lambda: not tracers(run.token), 30, "the tracer's end")
 	took = time.monotonic() - begin
-	assert took < (END + behind) * PATIENCE * SLOWER[-1], f"the tracer ended {took:.1f} s after the program"
+	assert took < (END + behind) * PATIENCE * LOAD.slower(), f"the tracer ended {took:.1f} s after the program"
 	return run
-
-
-def counted(run):
-	"""The exit line's numbers are the traces'. Under load it may have to come before all is on disk."""
-	if SLOWER[-1] == 1:
-		exit_line_agrees(run)
 
 
 def hostile(name, case, *more):
@@ -150,5 +169,5 @@ def is_root():
 	return os.geteuid() == 0
 
 
-__all__ = ["END", "children", "comparable", "counted", "hostile", "is_root", "load", "may", "pids", "same",
+__all__ = ["END", "children", "comparable", "hostile", "is_root", "load", "may", "pids", "same",
 	   "same_words", "said_written", "sanitized", "timed", "times", "words", "written"]

@@ -1,4 +1,5 @@
 /* hostile_signals CASE: signals in every way that they come. */
+#include "asleep.h"
 #include "hostile.h"
 
 #include <limits.h>
@@ -217,28 +218,11 @@ static void wait_child(const struct waiting *waiting)
 	_exit(0);
 }
 
-/* Waits until the process has been asleep at several looks: it is in its call. */
-static void await_sleep(pid_t pid)
-{
-	char path[32], line[512];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (int looks = 0; looks < 3; looks++) {
-		FILE *file = fopen(path, "re");
-		CHECK(file && fgets(line, sizeof(line), file));
-		fclose(file);
-		if (strstr(line, ") Z "))
-			return; /* it was fast, or we are slow */
-		if (!strstr(line, ") S "))
-			looks = -1;
-		pause_ms(2);
-	}
-}
-
 /* Each blocking call with signals in it: 0 stop and continue, 1 a handler, 2 one with SA_RESTART, 3 one that
- * is ignored. */
+ * is ignored; 4 as 0, for a machine that is busy. */
 static void restart(long way)
 {
+	const bool stops = way == 0 || way == 4;
 	pid_t pids[sizeof(waits) / sizeof(*waits)];
 	const int signal = way == 3 ? SIGUSR2 : SIGUSR1;
 	/* The kernel wakes whoever is traced for an ignored signal, and a wait for events that has an
@@ -250,8 +234,8 @@ static void restart(long way)
 		wait_ms = 20000;
 	if (way == 1)
 		pipe_ms = 20000;
-	if (way == 0)
-		wait_ms = 900;
+	if (stops)
+		wait_ms = way == 4 ? 2500 : 900;
 	on_signal(SIGUSR1, way == 2 ? SA_RESTART : 0);
 	ignore(SIGUSR2);
 	for (size_t i = 0; i < count; i++) {
@@ -263,9 +247,9 @@ static void restart(long way)
 	for (size_t i = 0; i < count; i++)
 		await_sleep(pids[i]);
 	for (size_t i = 0; i < count; i++)
-		CHECK(kill(pids[i], way == 0 ? SIGSTOP : signal) == 0);
+		CHECK(kill(pids[i], stops ? SIGSTOP : signal) == 0);
 	pause_ms(20);
-	for (size_t i = 0; way == 0 && i < count; i++)
+	for (size_t i = 0; stops && i < count; i++)
 		CHECK(kill(pids[i], SIGCONT) == 0);
 	for (size_t i = 0; i < count; i++)
 		reap(pids[i], waits[i].name);
@@ -450,25 +434,31 @@ static void flood(long count)
 static int all_inside(void *data)
 {
 	pid_t pids[5];
+	int ready[2];
+	char byte = 0;
 
 	(void)data;
+	CHECK(pipe(ready) == 0);
 	on_signal(SIGTERM, 0);
 	for (int i = 0; i < 5; i++) {
 		pids[i] = fork();
 		CHECK(pids[i] >= 0);
 		if (pids[i] == 0) {
+			if (i > 0)
+				signal(SIGTERM, SIG_DFL);
+			CHECK(write(ready[1], &byte, 1) == 1);
 			if (i == 0) {
 				while (!caught)
 					pause_ms(1);
 				put("caught", 16);
 				_exit(8);
 			}
-			signal(SIGTERM, SIG_DFL);
 			pause_ms(10000);
 			_exit(9);
 		}
 	}
-	pause_ms(30);
+	for (int i = 0; i < 5; i++)
+		CHECK(read(ready[0], &byte, 1) == 1);
 	CHECK(kill(-1, SIGTERM) == 0);
 	for (int i = 0; i < 5; i++)
 		reap(pids[i], "all");

@@ -80,7 +80,7 @@ static void install(const struct sock_filter *code, size_t len, int mode)
 static void own_filter(long action)
 {
 	const uint32_t actions[] = {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ERRNO | 38,
-				    SECCOMP_RET_TRAP};
+				    SECCOMP_RET_TRAP, SECCOMP_RET_TRACE | 5};
 	const struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		ALLOW(SYS_openat),
@@ -97,7 +97,8 @@ static void own_filter(long action)
 	};
 
 	put("before", 12);
-	install(code, sizeof(code) / sizeof(*code), action == 1);
+	bool goes_on = action == 1 || action == 3;
+	install(code, sizeof(code) / sizeof(*code), goes_on);
 	put("under", 13);
 	pid_t pid = fork_said();
 	if (pid == 0) {
@@ -105,7 +106,7 @@ static void own_filter(long action)
 		_exit(3);
 	}
 	reap(pid, "child");
-	if (action == 1) {
+	if (goes_on) {
 		long result = syscall(SYS_mkdir, "dir", 0755);
 		tell("mkdir\t%ld %d", result, errno);
 		_exit(0);
@@ -113,6 +114,19 @@ static void own_filter(long action)
 	/* Not allowed. */
 	(void)syscall(SYS_mkdir, "dir", 0755);
 	tell("never");
+}
+
+/* The mode in which a process may read, write and end. */
+static void strict(long count)
+{
+	(void)count;
+	int fd = open("before", O_WRONLY | O_CREAT, 0644);
+	CHECK(fd >= 0);
+	int result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	tell("strict\t%d %d", result, result < 0 ? errno : 0);
+	CHECK(write(fd, "123456789", 9) == 9);
+	tell("put\tbefore\t9");
+	syscall(SYS_exit, 0);
 }
 
 /* Exec and work while nobody may look at the process. */
@@ -310,9 +324,11 @@ static void no_calls(long count)
 }
 
 static const struct hostile_case cases[] = {
-	{"trace-me", trace_me}, {"look", look},         {"own-filter", own_filter},
-	{"hidden", hidden},     {"old-call", old_call}, {"vsyscall", vsyscall},
-	{"uring", uring},       {"no-calls", no_calls}, {"user-dispatch", user_dispatch},
+	{"trace-me", trace_me},     {"look", look},
+	{"own-filter", own_filter}, {"strict", strict},
+	{"hidden", hidden},         {"old-call", old_call},
+	{"vsyscall", vsyscall},     {"uring", uring},
+	{"no-calls", no_calls},     {"user-dispatch", user_dispatch},
 };
 
 int main(int argc, char **argv)

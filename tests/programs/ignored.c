@@ -1,6 +1,8 @@
 /* Calls that are never restarted, and signals that are ignored: natively the calls do not notice.
  * usage: ignored quiet|handled
  * With `handled` a signal with a handler comes behind the ignored ones: then the call ends with EINTR. */
+#include "asleep.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -52,6 +54,7 @@ static void *disturb(void *arg)
 {
 	const struct plan *plan = arg;
 
+	await_sleep(getpid());
 	for (int i = 0; i < 4; i++) {
 		usleep(20000);
 		pthread_kill(main_thread,

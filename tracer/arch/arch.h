@@ -36,7 +36,11 @@ struct arch_stop {
 	uint64_t nr; /* entry only */
 	uint64_t args[6];
 	int64_t ret; /* exit only; -errno on failure */
+	/* What the filter said that made it stop; ARCH_NO_FILTER_DATA: not known. */
+	uint32_t filter_data;
 };
+
+#define ARCH_NO_FILTER_DATA UINT32_MAX
 
 /* Reads a stopped task's system call stop. With `use_info` by PTRACE_GET_SYSCALL_INFO (Linux 5.3),
  * else from the registers, where `expect` says which of the two stops it is (NONE: to be guessed).
@@ -78,6 +82,10 @@ int64_t arch_regs_function_result(const struct arch_regs *regs);
 
 /* Changes the result register. */
 void arch_regs_set_result(struct arch_regs *regs, int64_t result);
+
+/* Makes the call at whose entry the task stands fail with ENOSYS instead of being made.
+ * @return 0, or -1 with errno. */
+int arch_refuse_call(pid_t tid);
 
 /* Changes one argument of the call at whose entry the task stands. @return 0, or -1 with errno. */
 int arch_set_arg(pid_t tid, unsigned n, uint64_t value);

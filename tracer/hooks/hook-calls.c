@@ -255,7 +255,8 @@ static void read_arguments(struct tracer *tracer, struct task *task, struct fram
 
 	for (unsigned n = 0; n < 6; n++)
 		frame->call.args[n] = arch_regs_function_arg(regs, n);
-	frame->record = !task->process->excluded && !inner && !function->silent;
+	frame->record =
+		!task->process->excluded && !inner && !function->silent && !function->only_chooses;
 	if (function->layer == HOOK_STDIO)
 		frame->record = frame->record && take_fields(tracer, task, frame);
 	else if (function->row)
@@ -462,6 +463,8 @@ void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
 	const struct hook_library *library = hook_library(frame->hook->layer);
 	struct event event;
 
+	if (frame->hook->chooses && frame->call.state == CALL_DONE && !frame->no_result)
+		hook_points_choose(tracer, task, frame->hook, (uint64_t)frame->call.ret);
 	if (written) {
 		decode_init(&event, task, frame);
 		event.name = frame->hook->name;

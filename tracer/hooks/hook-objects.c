@@ -48,6 +48,14 @@ static struct hook_function *add_function(struct builder *b, uint64_t address, c
 	return function;
 }
 
+/* @return the function that is hooked at the address already, NULL: none. */
+static struct hook_function *function_at(const struct builder *b, uint64_t address)
+{
+	size_t number = (size_t)map_get(&b->by_address, address);
+
+	return number ? &b->result->functions[number - 1] : NULL;
+}
+
 static void refuse(struct hooks *hooks, struct hook_census *census, const char *name,
 		   const char *reason)
 {
@@ -179,7 +187,56 @@ static bool is_part(const char *name)
 	return cold && (cold[5] == '\0' || cold[5] == '.');
 }
 
-static void find_user(struct builder *b, const char *path)
+/* An IFUNC's symbol has its resolver's address. That is watched for what it returns; which relocation asks, the
+ * loader's, the static start-up's or the first call's, does not matter then. */
+static bool add_resolver(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function) {
+		if (!add_function(b, symbol->address, symbol->name, NULL))
+			return false;
+		function = function_at(b, symbol->address);
+		function->only_chooses = true;
+	}
+	if (function->chooses)
+		return false;
+	function->chooses = symbol->name;
+	return true;
+}
+
+static bool add_plain(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function)
+		return add_function(b, symbol->address, symbol->name, NULL);
+	if (!function->only_chooses)
+		return false;
+	function->name = symbol->name;
+	function->only_chooses = false;
+	return true;
+}
+
+/* A file that a pattern names, and the program, should tell their functions; that system libraries show no
+ * more than they export is no news. */
+static void note_nameless(struct builder *b, size_t p, const char *path, bool is_program)
+{
+	struct hook_regex *regex = &b->hooks->regexes[p];
+	enum object_names names = object_names(b->object);
+
+	if ((names != OBJECT_NO_NAMES && names != OBJECT_EXPORTED) ||
+	    !(is_program || b->hooks->options.patterns[p].module))
+		return;
+	if (regex->nameless) {
+		regex->more_nameless++;
+		return;
+	}
+	regex->nameless = strdup(path);
+	regex->exports = names == OBJECT_EXPORTED;
+}
+
+static void find_user(struct builder *b, const char *path, bool is_program)
 {
 	const struct hook_options *options = &b->hooks->options;
 	struct hook_census *census = &b->hooks->census[HOOK_FUNC];
@@ -190,22 +247,15 @@ static void find_user(struct builder *b, const char *path)
 		const struct hook_pattern *pattern = &options->patterns[p];
 		if (pattern->module && fnmatch(pattern->module, path_basename(path), 0) != 0)
 			continue;
+		note_nameless(b, p, path, is_program);
 		for (size_t i = 0; i < count; i++) {
 			if (!symbol_matches(b->hooks, p, symbols[i].name))
 				continue;
 			b->hooks->regexes[p].matched = true;
-			if (map_get(&b->by_address, symbols[i].address))
-				continue;
 			if (is_part(symbols[i].name))
 				continue;
-			if (symbols[i].ifunc) {
-				census->found++;
-				b->result->refused++;
-				refuse(b->hooks, census, symbols[i].name,
-				       "chosen at start-up (IFUNC)");
-				continue;
-			}
-			if (add_function(b, symbols[i].address, symbols[i].name, NULL))
+			if (symbols[i].ifunc ? add_resolver(b, &symbols[i])
+					     : add_plain(b, &symbols[i]))
 				census->found++;
 		}
 	}
@@ -257,7 +307,7 @@ static void plan_all(struct builder *b)
 			       plan ? plan->refused : "out of memory");
 			continue;
 		}
-		census->hooked++;
+		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
 			struct hook_place *place =
@@ -280,7 +330,8 @@ struct hook_object *hook_object_known(struct hooks *hooks, const struct object *
 	return map_get(&hooks->hook_objects, (uintptr_t)object);
 }
 
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path)
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program)
 {
 	struct hook_object *known = hook_object_known(hooks, object);
 	struct builder b = {.hooks = hooks, .object = object};
@@ -295,7 +346,7 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 		find_library(&b, layer);
 		find_variables(&b, layer);
 	}
-	find_user(&b, path);
+	find_user(&b, path, is_program);
 	plan_all(&b);
 	for (size_t i = 0; i < b.result->nfunctions; i++)
 		b.result->functions[i].object = b.result;
@@ -307,14 +358,69 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	return b.result;
 }
 
+void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
+			       const char *reason)
+{
+	if (resolver->chosen)
+		return;
+	resolver->chosen = true;
+	hooks->census[HOOK_FUNC].hooked--;
+	refuse(hooks, &hooks->census[HOOK_FUNC], resolver->chooses, reason);
+}
+
+static bool has_function(const struct hook_object *object, uint64_t address)
+{
+	for (size_t i = 0; i < object->nfunctions; i++) {
+		if (object->functions[i].address == address)
+			return true;
+	}
+	return false;
+}
+
+struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
+				       struct hook_function *resolver, uint64_t address)
+{
+	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	struct builder b = {.hooks = hooks, .object = object};
+
+	if (!known || has_function(known, address))
+		return NULL;
+	/* Another process may have asked before, when this one had the file mapped already. */
+	for (struct hook_object *before = known->next; before; before = before->next) {
+		if (has_function(before, address))
+			return before;
+	}
+	b.result = calloc(1, sizeof(*b.result));
+	if (!b.result)
+		return NULL;
+	/* Where its choice was known to be one, it was counted with the resolver. */
+	if (resolver->chosen)
+		hooks->census[HOOK_FUNC].found++;
+	else
+		hooks->census[HOOK_FUNC].hooked--;
+	resolver->chosen = true;
+	if (add_function(&b, address, resolver->chooses, NULL))
+		plan_all(&b);
+	map_free(&b.by_address);
+	if (b.failed) {
+		hook_object_free(b.result);
+		return NULL;
+	}
+	b.result->next = known->next;
+	known->next = b.result;
+	return b.result;
+}
+
 void hook_object_free(struct hook_object *object)
 {
-	if (!object)
-		return;
-	for (size_t i = 0; i < object->nvariables; i++)
-		free(object->variables[i].name);
-	free(object->variables);
-	free(object->functions);
-	free(object->places);
-	free(object);
+	while (object) {
+		struct hook_object *next = object->next;
+		for (size_t i = 0; i < object->nvariables; i++)
+			free(object->variables[i].name);
+		free(object->variables);
+		free(object->functions);
+		free(object->places);
+		free(object);
+		object = next;
+	}
 }

@@ -65,9 +65,10 @@ static bool write_breakpoint(struct task *task, uint64_t address)
 	return memory_write(task, address, &breakpoint, 1) == 0;
 }
 
-static bool needs_copy(const struct insn *insn)
+static bool needs_copy(const struct tracer *tracer, const struct insn *insn)
 {
-	return insn->kind == INSN_COPY || insn->kind == INSN_COPY_RIP;
+	return tracer->hooks->options.no_emulation || insn->kind == INSN_COPY ||
+	       insn->kind == INSN_COPY_RIP;
 }
 
 /* @return whether the place is hooked now. */
@@ -90,7 +91,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	struct hook_point *point = add_point(space, address, place, &place->insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&place->insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;
@@ -104,16 +105,13 @@ static uint64_t first_address(const struct hook_object *object)
 }
 
 /* @return how many functions --max-hooks has left out. */
-static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
-				  const struct module *module)
+static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module, const struct hook_object *object)
 {
 	struct hook_space *space = task->mm->hooks;
-	struct hook_object *object = hook_object_get(hooks, module->object, module->path);
 	unsigned long unverified = 0;
 	unsigned long beyond = 0;
 
-	if (!object)
-		return 0;
 	/* Said once for each image that has the file. */
 	if (module->begin <= module->bias + first_address(object) &&
 	    module->bias + first_address(object) < module->end)
@@ -140,6 +138,71 @@ static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, st
 	return beyond;
 }
 
+static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module)
+{
+	bool is_program = task->mm->entry >= module->begin && task->mm->entry < module->end;
+	const struct hook_object *object =
+		hook_object_get(hooks, module->object, module->path, is_program);
+	unsigned long beyond = 0;
+
+	for (; object; object = object->next)
+		beyond += place_object(hooks, tracer, task, module, object);
+	return beyond;
+}
+
+void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
+			uint64_t target)
+{
+	struct hooks *hooks = tracer->hooks;
+	struct hook_space *space = task->mm->hooks;
+
+	if (!space || space->withdrawn)
+		return;
+	const struct module *module = modules_find(&space->modules, target);
+	if (!module || !module->object) {
+		/* The kernel's own clock functions lie in no file. */
+		task->process->lost[LOST_UNVERIFIED]++;
+		hook_object_refuse_choice(hooks, resolver, "what was chosen is in no file");
+		return;
+	}
+	const struct hook_object *chosen =
+		hook_object_choose(hooks, module->object, resolver, target - module->bias);
+	if (!chosen)
+		return;
+	task->process->lost[LOST_UNVERIFIED] += chosen->refused;
+	unsigned long beyond = place_object(hooks, tracer, task, module, chosen);
+	if (beyond > hooks->beyond)
+		hooks->beyond = beyond;
+}
+
+bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t address, uint64_t length)
+{
+	struct hook_space *space = task->mm->hooks;
+	const struct stretch wanted = {address, address + length};
+	struct stretch known;
+
+	if (!tracer->hooks || task->process->excluded || !length || wanted.end < address)
+		return false;
+	if (!space)
+		return true;
+	for (unsigned i = 0; i < HOOK_KNOWN; i++) {
+		if (space->known[i].begin <= address && wanted.end <= space->known[i].end)
+			return false;
+	}
+	if (!modules_know(&space->modules, task->tid, &wanted, &known))
+		return true;
+	/* Programs that make code do so thousands of times, in few places. */
+	space->known[space->nknown++ % HOOK_KNOWN] = known;
+	return false;
+}
+
+void hooks_file_mapped(struct task *task)
+{
+	if (task->mm->hooks)
+		memset(task->mm->hooks->known, 0, sizeof(task->mm->hooks->known));
+}
+
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
 {
 	struct mm *mm = task->mm;
@@ -150,6 +213,7 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 	    modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone, mm->hooks) <
 		    0)
 		return;
+	hooks_file_mapped(task);
 	unsigned long beyond = 0;
 	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
 		if (mm->hooks->modules.items[i].object)
@@ -270,7 +334,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	point = add_point(space, address, NULL, &insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;

@@ -24,14 +24,15 @@ static struct hooks *hooks_of(struct observer *observer)
 	return (struct hooks *)observer;
 }
 
-/* A static program that has lost its names: its streams cannot be found. */
+/* A static program that has lost its names: its streams, if it has any, cannot be found. */
 static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task *task)
 {
 	const struct hook_space *space = task->mm->hooks;
 
 	if (!hooks->options.written[HOOK_STDIO] || !space || space->modules.count != 1 ||
 	    !space->modules.items[0].object ||
-	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES)
+	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES ||
+	    !object_has_c_start(space->modules.items[0].object))
 		return;
 	task->process->lost[LOST_UNHOOKED_STDIO]++;
 	if (hooks->no_symbols_said)
@@ -452,6 +453,18 @@ static void report_layers(const struct hooks *hooks, struct buf *out)
 	buf_add_char(out, ')');
 }
 
+/* A pattern without a function: a mistake in it, or a file that does not tell its functions. */
+static void report_unmatched(const char *pattern, const struct hook_regex *regex, struct buf *out)
+{
+	buf_addf(out, " (-x %s matched no function", pattern);
+	if (regex->nameless)
+		buf_addf(out, "; %s %s", regex->nameless,
+			 regex->exports ? "shows only what it exports" : "has no symbols");
+	if (regex->more_nameless)
+		buf_addf(out, ", nor have %u more files", regex->more_nameless);
+	buf_add_char(out, ')');
+}
+
 void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out)
 {
 	unsigned long found = 0;
@@ -469,13 +482,15 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 		report_layers(hooks, out);
 	for (size_t i = 0; i < hooks->options.npatterns; i++) {
 		if (!hooks->regexes[i].matched)
-			buf_addf(out, " (-x %s matched no function)",
-				 hooks->options.patterns[i].function);
+			report_unmatched(hooks->options.patterns[i].function, &hooks->regexes[i],
+					 out);
 	}
 	if (hooks->beyond)
 		buf_addf(out, " (%lu more beyond --max-hooks left out)", hooks->beyond);
-	while (run && (slot = map_next(&hooks->hook_objects, &at)))
-		report_hot(slot->value, run, out);
+	while (run && (slot = map_next(&hooks->hook_objects, &at))) {
+		for (const struct hook_object *o = slot->value; o; o = o->next)
+			report_hot(o, run, out);
+	}
 	if (verbose && hooks->reasons.len) {
 		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);
@@ -516,6 +531,7 @@ void hooks_free(struct hooks *hooks)
 	for (size_t i = 0; hooks->regexes && i < hooks->options.npatterns; i++) {
 		if (hooks->regexes[i].used)
 			regfree(&hooks->regexes[i].regex);
+		free(hooks->regexes[i].nameless);
 	}
 	free(hooks->regexes);
 	for (unsigned i = 0; i < HOOK_LAYERS; i++) {

@@ -27,6 +27,7 @@ struct hook_options {
 	const struct hook_pattern *patterns;
 	size_t npatterns;
 	unsigned long max_hooks; /* of -x, in one address space */
+	bool no_emulation;       /* all that breakpoints displace is executed elsewhere */
 	const char *const *symbol_dirs;
 	size_t nsymbol_dirs;
 };
@@ -60,6 +61,12 @@ void hooks_describe(const struct hooks *hooks, struct trace *trace);
 
 /* Something has stopped: what was lifted for a while goes back when its time has come. */
 void hooks_tick(struct tracer *tracer, struct task *task);
+
+/* @return whether code that is not known may be where memory becomes executable. */
+bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t address, uint64_t length);
+
+/* A file is being mapped, executable or not. */
+void hooks_file_mapped(struct task *task);
 
 /* Ends calls of hooked functions that a system call made at `sp` cannot come from. */
 void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);

@@ -22,6 +22,9 @@ struct hook_function {
 	bool silent;           /* hooked only for what others need of it */
 	enum object_libc libc; /* whose streams it is about */
 	bool loops;            /* its beginning is jumped back to */
+	const char *chooses;   /* it is an IFUNC's resolver: what it chooses is called so */
+	bool only_chooses;     /* its own calls are nobody's concern */
+	bool chosen;           /* it has returned a function */
 	uint64_t address;      /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
@@ -52,8 +55,9 @@ struct hook_object {
 	size_t nplaces;
 	struct hook_variable *variables;
 	size_t nvariables;
-	unsigned present; /* bits of layers that it has functions of */
-	unsigned refused; /* functions that were found and are not hooked */
+	unsigned present;         /* bits of layers that it has functions of */
+	unsigned refused;         /* functions that were found and are not hooked */
+	struct hook_object *next; /* what became known later, as what resolvers have chosen */
 };
 
 /* A breakpoint in an address space. */
@@ -77,6 +81,7 @@ struct hook_page {
 };
 
 #define HOOK_FREED 64
+#define HOOK_KNOWN 8
 
 struct hook_space {
 	struct modules modules;
@@ -87,6 +92,9 @@ struct hook_space {
 	uint64_t freed[HOOK_FREED]; /* room for copies that is not needed any more */
 	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
+	/* Where no code can come from but what is known, as long as no file is mapped. */
+	struct stretch known[HOOK_KNOWN];
+	unsigned nknown; /* ever: the oldest go first */
 	unsigned long user_hooks;
 	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
 	unsigned lifted;           /* points that are lifted */
@@ -95,7 +103,10 @@ struct hook_space {
 
 /* What is known of a pattern of -x: a regular expression is compiled. */
 struct hook_regex {
-	bool matched; /* some function */
+	bool matched;   /* some function */
+	char *nameless; /* a file that it is about, and that has lost its symbols; NULL: none */
+	bool exports;   /* but for what that file exports */
+	unsigned more_nameless;
 	bool used;
 	regex_t regex;
 };
@@ -117,14 +128,28 @@ struct hooks {
 	struct buf reasons; /* what was refused, a line each */
 };
 
-/* hook-objects.c: what is hooked in a file. @return NULL: nothing. */
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path);
+/* hook-objects.c: what is hooked in a file, which may be the program's own. @return NULL: nothing. */
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program);
 /* @return what hook_object_get has made, NULL: nothing yet. */
 struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object);
 void hook_object_free(struct hook_object *object);
 
+/* The function at `address` of the file is what a resolver has chosen. @return what is to be hooked for it; NULL:
+ * nothing more than the file's. */
+struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
+				       struct hook_function *resolver, uint64_t address);
+
+/* A resolver has chosen what cannot be hooked. */
+void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
+			       const char *reason);
+
 /* hook-points.c: breakpoints in an address space. */
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task);
+
+/* A resolver has returned: what it has chosen is hooked before anyone can call it. */
+void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
+			uint64_t target);
 
 /* Plants a breakpoint at a return address for one call more. @return whether it is there. */
 bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,

@@ -24,8 +24,10 @@ static int read_info(pid_t tid, struct arch_stop *stop)
 	stop->sp = info.stack_pointer;
 	stop->foreign = info.arch != ARCH_AUDIT;
 	switch (info.op) {
-	case PTRACE_SYSCALL_INFO_ENTRY:
 	case PTRACE_SYSCALL_INFO_SECCOMP:
+		stop->filter_data = info.seccomp.ret_data;
+		/* fall through */
+	case PTRACE_SYSCALL_INFO_ENTRY:
 		stop->op = ARCH_OP_ENTRY;
 		/* Both forms begin with the number and the arguments. */
 		stop->nr = info.entry.nr;
@@ -51,7 +53,7 @@ static bool is_old_call(pid_t tid, uint64_t ip)
 
 int arch_stop_read(pid_t tid, bool use_info, enum arch_op expect, struct arch_stop *stop)
 {
-	*stop = (struct arch_stop){0};
+	*stop = (struct arch_stop){.filter_data = ARCH_NO_FILTER_DATA};
 	if (use_info) {
 		if (read_info(tid, stop) < 0)
 			return -1;
@@ -166,6 +168,14 @@ void arch_regs_call_ended(struct arch_regs *regs, int64_t result)
 {
 	regs->raw.rip += ARCH_SYSCALL_LEN;
 	regs->raw.rax = (unsigned long long)result;
+}
+
+int arch_refuse_call(pid_t tid)
+{
+	/* At the entry the result is -ENOSYS already. */
+	return ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, orig_rax), -1L) < 0
+		       ? -1
+		       : 0;
 }
 
 int arch_set_arg(pid_t tid, unsigned n, uint64_t value)
