@@ -125,7 +125,28 @@ $(B)/examples/fortran_io.%: examples/fortran-static/fortran_io.f90 examples/fort
 	$(Q)tools/setup demo
 	$(Q)$(MAKE) -s -C examples/fortran-static OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie)
+$(B)/examples/mpiio.%: examples/fortran-mpiio-static/mpiio.f90 examples/fortran-mpiio-static/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/fortran-mpiio-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+$(B)/examples/hdf5_fields.%: examples/hdf5-static/fields.f90 examples/hdf5-static/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/hdf5-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+$(B)/examples/hdf5_rows.% $(B)/examples/hdf5_columns.%: $(wildcard examples/hdf5-parallel/*)
+	$(call say,CC,$@)
+	$(Q)$(MAKE) -s -C examples/hdf5-parallel OUT=$(abspath $(B))/examples \
+		$(addprefix $(abspath $(B))/examples/,hdf5_rows.$* hdf5_columns.$*)
+
+$(B)/examples/netcdf_weather: examples/netcdf-fortran/weather.f90 examples/netcdf-fortran/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/netcdf-fortran OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+	$(addprefix $(B)/examples/mpiio.,static mpich openmpi) \
+	$(addprefix $(B)/examples/hdf5_fields.,static static-pie dynamic) \
+	$(foreach mpi,mpich openmpi mpich.static,$(addprefix $(B)/examples/,hdf5_rows.$(mpi) hdf5_columns.$(mpi))) \
+	$(B)/examples/netcdf_weather
 
 # The libraries have to be there before the makefile asks pkg-config for them, hence the second make.
 demo:

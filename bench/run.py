@@ -18,6 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import hdf5
+import mpi
+
 # Where neighbours would decide: as many runs, each of so many calls less.
 REPEATS = 8
 # Calls per run: some tenths of a second each.
@@ -253,7 +256,7 @@ def one_round(bench, has_strace, has_ltrace, big):
     peak, size, events = bench.memory_and_size(NATIVE_CALLS // 2)
     figures["peak_mib"] = peak / 1024
     figures["event_bytes"] = size / events
-    return figures
+    return figures | mpi.figures(bench) | hdf5.figures(bench)
 
 
 # Name, what is shown, format, and the aim: at most that much.
@@ -294,7 +297,7 @@ TABLE = [
 def print_table(rounds):
     row = "{:46}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE:
+    for name, title, form, aim in TABLE + mpi.TABLE + hdf5.TABLE:
         values = [figures[name] for figures in rounds if name in figures]
         if not values:
             continue
@@ -315,6 +318,10 @@ def main():
     has_strace = shutil.which("strace") is not None
     if not has_strace:
         print("bench: strace is not installed: the rows against it are left out", file=sys.stderr)
+    if not mpi.find():
+        print("bench: there is no MPI: the rows on messages are left out", file=sys.stderr)
+    if not hdf5.find():
+        print("bench: there is no HDF5: the rows on it are left out", file=sys.stderr)
     has_ltrace = shutil.which("ltrace") is not None
     if not has_ltrace:
         print("bench: ltrace is not installed: the rows against it are left out", file=sys.stderr)

@@ -6,6 +6,7 @@
 #include "launchers/admit.h"
 #include "launchers/doctor.h"
 #include "launchers/explain.h"
+#include "launchers/list-hooks.h"
 #include "launchers/options.h"
 #include "launchers/preload.h"
 #include "launchers/print-command.h"
@@ -173,6 +174,8 @@ static int act(enum options_action action, struct options *options)
 		print_version();
 		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
 	default:
+		if (options->list_hooks)
+			return list_hooks(options) == 0 ? 0 : EXIT_OURS;
 		for (size_t i = 0; i < options->warnings.count && options_speaks(options); i++)
 			start_say("%s", options->warnings.items[i]);
 		if (options->print_command)

@@ -280,6 +280,7 @@ static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_STDIO] = offsetof(struct options, no_stdio),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
 	[OPTION_DOCTOR] = offsetof(struct options, doctor),
+	[OPTION_LIST_HOOKS] = offsetof(struct options, list_hooks),
 	[OPTION_JSON] = offsetof(struct options, json),
 	[OPTION_DISABLE] = offsetof(struct options, disabled),
 	[OPTION_TRACE_LAUNCHER] = offsetof(struct options, trace_launcher),
@@ -448,7 +449,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 		buf_add_str(error, "--json says how --doctor is to print: give both");
 		return -1;
 	}
-	if (options->argc == 0 && !options->doctor) {
+	if (options->argc == 0 && !options->doctor && !options->list_hooks) {
 		buf_add_str(error,
 			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
 		return -1;

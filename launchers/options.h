@@ -65,7 +65,8 @@ struct options {
 	unsigned verbose; /* how many -v */
 	bool debug;
 	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
-	bool json;   /* … and print JSON */
+	bool list_hooks;
+	bool json; /* … and print JSON */
 
 	/* Steps of the fallback ladder, forced for tests. */
 	bool no_seccomp;

@@ -45,6 +45,11 @@ const Elf64_Phdr *elf_file_segment(const struct elf_file *file, uint64_t address
 /* @return the build-id, NULL: none. */
 const unsigned char *elf_file_build_id(const struct elf_file *file, size_t *len);
 
+/* object-variables.c: see object_variables and object_has_text. */
+void object_variables_in(const struct elf_file *file, const char *const *prefixes,
+			 object_variable_fn *each, void *data);
+bool object_text_in(const struct elf_file *file, const char *text);
+
 /* The function symbols of an object. */
 struct symbol_set {
 	struct object_symbol *items;

@@ -298,6 +298,17 @@ const unsigned char *object_data(const struct object *object, uint64_t address, 
 	return bytes_at(object, address, PF_R, len);
 }
 
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data)
+{
+	object_variables_in(&object->file, prefixes, each, data);
+}
+
+bool object_has_text(const struct object *object, const char *text)
+{
+	return object_text_in(&object->file, text);
+}
+
 uint64_t object_address_of(const struct object *object, uint64_t offset)
 {
 	const struct elf_file *file = &object->file;

@@ -55,6 +55,17 @@ size_t object_symbols_up_to(const struct object *object, uint64_t address);
 const struct object_symbol *object_named(const struct object *object, const char *name,
 					 const struct object_symbol *previous);
 
+/* A variable: its name, with a version perhaps, valid for the call, and its address. */
+typedef void object_variable_fn(void *data, const char *name, uint64_t address);
+
+/* Calls `each` for the variables that the file's own tables name and whose names begin with one of the
+ * prefixes (up to a NULL), in no order; some twice. */
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data);
+
+/* @return whether the text stands anywhere in what is loaded of the file. Slow. */
+bool object_has_text(const struct object *object, const char *text);
+
 /* The code of the function that holds `address`: by its FDE (.eh_frame), else by its symbol's
  * size, else up to the next symbol. An FDE that begins inside a symbol (a .cold part) is its own
  * piece.

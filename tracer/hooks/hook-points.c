@@ -1,6 +1,6 @@
 /* Breakpoints in an address space. They stay where they are for as long as the code is mapped, so that no
  * thread can slip by; what they displace is emulated, or executed from a copy nearby. */
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
 
@@ -224,15 +224,20 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 }
 
 /* Maps a page near the code, by a call of the program's own. */
-static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near)
+static uint64_t map_page(struct tracer *tracer, struct task *task, const struct hook_space *space,
+			 uint64_t near)
 {
+	const struct module *module = modules_find(&space->modules, near);
+	/* Code may be larger than the distances below. */
+	uint64_t begin = module ? module->begin : near;
+	uint64_t others = space->npages * PAGE;
 	int64_t result;
 
 	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
 	for (uint64_t below = 1UL << 20; below < REACH; below *= 4) {
-		if (near < below + (1UL << 16))
+		if (begin < below + others + (1UL << 16))
 			break;
-		const uint64_t args[6] = {(near - below) & ~(uint64_t)(PAGE - 1),
+		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
 					  PAGE,
 					  PROT_READ | PROT_EXEC,
 					  MAP_PRIVATE | MAP_ANONYMOUS,
@@ -269,7 +274,7 @@ static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_
 		}
 	}
 	struct hook_page *pages = reallocarray(space->pages, space->npages + 1, sizeof(*pages));
-	uint64_t page = pages ? map_page(tracer, task, address) : 0;
+	uint64_t page = pages ? map_page(tracer, task, space, address) : 0;
 	if (pages)
 		space->pages = pages;
 	if (!page)
@@ -360,13 +365,23 @@ static bool has_bytes(const struct hook_function *function)
 	return function->row && function->row->bytes != HOOK_B_NONE;
 }
 
+/* @return whether calls of the function can be missed without making others wrong. */
+static bool may_be_lifted(const struct hook_function *function)
+{
+	const struct hook_library *library = hook_library(function->layer);
+
+	if (!library)
+		return !has_bytes(function);
+	return !function->row->serves && !(library->uses && library->uses(function->row));
+}
+
 void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		       struct hook_point *point)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct hook_function *function = point->place->function;
 
-	if (!hooks->options.limit || point->lifted || has_bytes(function))
+	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
 		return;
 	if (tracer->now - point->second >= SECOND) {
 		point->second = tracer->now;
@@ -414,24 +429,42 @@ void hooks_withdraw(struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
+	unsigned layers = 0;
 	size_t at = 0;
 
 	if (!space || space->withdrawn)
 		return;
 	space->withdrawn = true;
-	task->process->lost[LOST_UNHOOKED_STDIO]++;
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
+		if (point->place && point->place->function)
+			layers |= 1U << point->place->function->layer;
 		memory_write(task, point->address, point->insn.bytes, 1);
 		/* It stays on record: threads may have hit it already. */
 		point->lifted = true;
 	}
 	space->lifted = 0;
+	/* Streams are in every program, found or not. */
+	task->process->lost[LOST_UNHOOKED_STDIO]++;
+	task->process->lost[LOST_UNHOOKED_MPI] += layers >> HOOK_MPI & 1;
+	task->process->lost[LOST_UNHOOKED_HDF5] += layers >> HOOK_HDF5 & 1;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)
 {
 	return space && map_get(&space->points, address);
+}
+
+static int copy_states(struct hook_space *to, const struct hook_space *from)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (!from->states[i])
+			continue;
+		to->states[i] = hook_library(i)->copy(from->states[i]);
+		if (!to->states[i])
+			return -1;
+	}
+	return 0;
 }
 
 struct hook_space *hook_space_copy(const struct hook_space *space)
@@ -458,6 +491,10 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
 	copy->lifted_until = space->lifted_until;
+	if (copy_states(copy, space) < 0) {
+		hook_space_free(copy);
+		return NULL;
+	}
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;
 		struct hook_point *same =
@@ -486,6 +523,10 @@ void hook_space_free(struct hook_space *space)
 		free(slot->value);
 	map_free(&space->points);
 	modules_free(&space->modules);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (space->states[i])
+			hook_library(i)->free(space->states[i]);
+	}
 	free(space->pages);
 	free(space);
 }

@@ -4,6 +4,7 @@
 #ifndef TRACER_HOOKS_HOOKS_H
 #define TRACER_HOOKS_HOOKS_H
 
+#include "symbols/hooks.h"
 #include "tracer/observer.h"
 #include "tracer/task.h"
 
@@ -21,7 +22,7 @@ struct hook_pattern {
 };
 
 struct hook_options {
-	const bool *streams; /* by row of the stdio table; NULL: none */
+	const bool *written[HOOK_LAYERS]; /* by row of the layer's table; NULL: none */
 	unsigned long limit; /* hits of one function in a second before it is lifted; 0: none */
 	const struct hook_pattern *patterns;
 	size_t npatterns;
@@ -37,6 +38,12 @@ struct hook_census {
 	unsigned long hooked;
 	unsigned long refused;
 };
+
+/* @return whether there is anything to hook. */
+bool hooks_are_wanted(const struct hook_options *options);
+
+/* What is hooked of a layer where the rows `written` are: these, and those that they need. Both by row. */
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted);
 
 /* @return NULL with errno ENOMEM. */
 struct hooks *hooks_new(const struct hook_options *options);

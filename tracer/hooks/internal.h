@@ -14,14 +14,18 @@
 
 /* A hooked function of a file. */
 struct hook_function {
-	const char *name;           /* in the trace */
-	const struct hook_row *row; /* NULL: the user's, by -x */
-	enum object_libc libc;      /* whose streams it is about */
-	bool loops;                 /* its beginning is jumped back to */
-	const char *chooses;        /* it is an IFUNC's resolver: what it chooses is called so */
-	bool only_chooses;          /* its own calls are nobody's concern */
-	bool chosen;                /* it has returned a function */
-	uint64_t address;           /* the file's */
+	const char *name;                 /* in the trace */
+	const struct hook_row *row;       /* NULL: the user's, by -x */
+	const struct hook_object *object; /* the file that it is in */
+	enum hook_layer layer;
+	enum hook_form form;
+	bool silent;           /* hooked only for what others need of it */
+	enum object_libc libc; /* whose streams it is about */
+	bool loops;            /* its beginning is jumped back to */
+	const char *chooses;   /* it is an IFUNC's resolver: what it chooses is called so */
+	bool only_chooses;     /* its own calls are nobody's concern */
+	bool chosen;           /* it has returned a function */
+	uint64_t address;      /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
 	uint64_t dropped; /* calls that were not seen, estimated */
@@ -36,12 +40,22 @@ struct hook_place {
 	bool tail;                      /* an indirect jump out */
 };
 
+/* A variable of a library that its layer asked for. */
+struct hook_variable {
+	enum hook_layer layer;
+	uint64_t address; /* the file's */
+	char *name;
+};
+
 /* What is hooked in a file: made once. */
 struct hook_object {
 	struct hook_function *functions;
 	size_t nfunctions;
 	struct hook_place *places;
 	size_t nplaces;
+	struct hook_variable *variables;
+	size_t nvariables;
+	unsigned present;         /* bits of layers that it has functions of */
 	unsigned refused;         /* functions that were found and are not hooked */
 	struct hook_object *next; /* what became known later, as what resolvers have chosen */
 };
@@ -82,8 +96,9 @@ struct hook_space {
 	struct stretch known[HOOK_KNOWN];
 	unsigned nknown; /* ever: the oldest go first */
 	unsigned long user_hooks;
-	unsigned lifted;       /* points that are lifted */
-	uint64_t lifted_until; /* when the first of them goes back, ns */
+	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
+	unsigned lifted;           /* points that are lifted */
+	uint64_t lifted_until;     /* when the first of them goes back, ns */
 };
 
 /* What is known of a pattern of -x: a regular expression is compiled. */
@@ -102,10 +117,12 @@ struct hooks {
 	struct hook_regex *regexes; /* by pattern */
 	struct objects *objects;
 	struct insn_decoder *decoder;
-	struct map hook_objects; /* struct hook_object by struct object */
-	struct hook_census stdio;
-	struct hook_census user;
+	struct map hook_objects;               /* struct hook_object by struct object */
+	struct hook_names *names[HOOK_LAYERS]; /* NULL: nothing of the layer is hooked */
+	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
+	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
+	unsigned nameless_said; /* bits of layers */
 	unsigned long
 		beyond;     /* functions that --max-hooks left out, in the process with the most */
 	struct buf reasons; /* what was refused, a line each */
@@ -114,6 +131,8 @@ struct hooks {
 /* hook-objects.c: what is hooked in a file, which may be the program's own. @return NULL: nothing. */
 struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
 				    bool is_program);
+/* @return what hook_object_get has made, NULL: nothing yet. */
+struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object);
 void hook_object_free(struct hook_object *object);
 
 /* The function at `address` of the file is what a resolver has chosen. @return what is to be hooked for it; NULL:
