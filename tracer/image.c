@@ -114,6 +114,36 @@ int image_exec(struct tracer *tracer, struct task *task, const struct name *prog
 	return 0;
 }
 
+void image_confirm_rank(struct tracer *tracer, struct process *process, int rank)
+{
+	const char *told = labels_get(process->labels, "rank");
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", rank);
+	if (told && strcmp(told, text) == 0)
+		return;
+	if (told) {
+		tracer->contradicted = true;
+		tracer_warn(
+			tracer,
+			"MPI says that it is rank %s, the launcher's environment rank %s: MPI's "
+			"word counts",
+			text, told);
+	}
+	struct labels *labels = labels_copy(process->labels);
+	if (!labels || labels_set(labels, "rank", text) < 0) {
+		labels_unref(labels);
+		tracer_end_recording(tracer, "out of memory");
+		return;
+	}
+	labels_unref(process->labels);
+	process->labels = labels;
+	if (process->is_main)
+		memcpy(tracer->confirmed_rank, text, sizeof(text));
+	if (process->trace)
+		trace_property(process->trace, "rank", text);
+}
+
 struct trace *image_trace(struct tracer *tracer, struct task *task)
 {
 	struct process *process = task->process;

@@ -12,6 +12,19 @@ struct labels *labels_new(void)
 	return labels;
 }
 
+struct labels *labels_copy(const struct labels *labels)
+{
+	struct labels *copy = labels_new();
+	int failed = 0;
+
+	for (size_t i = 0; copy && labels && i < labels->count; i++)
+		failed |= labels_set(copy, labels->items[i].key, labels->items[i].value);
+	if (!failed)
+		return copy;
+	labels_unref(copy);
+	return NULL;
+}
+
 struct labels *labels_ref(struct labels *labels)
 {
 	if (labels)

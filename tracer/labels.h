@@ -23,6 +23,8 @@ struct labels {
 
 /* @return no labels yet, with one reference; NULL with errno ENOMEM. */
 struct labels *labels_new(void);
+/* @return others with the same contents, NULL with errno ENOMEM. `labels` may be NULL. */
+struct labels *labels_copy(const struct labels *labels);
 struct labels *labels_ref(struct labels *labels);
 void labels_unref(struct labels *labels);
 

@@ -160,7 +160,8 @@ void report_exit(struct tracer *tracer, uint64_t now)
 	uint64_t lost[LOST_COUNT];
 	struct timespec cpu = {0};
 	struct buf line = {0};
-	const char *rank = tracer->options->rank;
+	const char *rank =
+		tracer->confirmed_rank[0] ? tracer->confirmed_rank : tracer->options->rank;
 
 	if (tracer->report_fd < 0)
 		return;
@@ -189,7 +190,7 @@ void report_exit(struct tracer *tracer, uint64_t now)
 		add_verbose(tracer, &line);
 	/* One rank speaks for all, unless another has something of its own to say. */
 	bool speaks = !rank || strcmp(rank, "0") == 0 || tracer->options->verbose ||
-		      has_losses(lost, &totals);
+		      tracer->contradicted || has_losses(lost, &totals);
 	if (!line.failed && !tracer->options->quiet && tracer->main_execed && speaks)
 		write_line(tracer->report_fd, line.data, line.len);
 	buf_free(&line);

@@ -77,7 +77,9 @@ struct tracer {
 
 	pid_t main_pid;
 	bool setuid_warned;
-	bool refused_ptrace; /* said so */
+	bool contradicted;       /* the launcher's word on a rank is not MPI's */
+	char confirmed_rank[16]; /* of the main program, by MPI itself; empty: as the options say */
+	bool refused_ptrace;     /* said so */
 	bool refused_strict;
 	bool main_execed;
 	bool main_started; /* the first image of the launched program has its trace */

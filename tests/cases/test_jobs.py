@@ -135,6 +135,18 @@ def test_ranks_that_run_free(runner, mpi):
 	assert b"2 of 4 ranks are left out by --ranks" in run.stderr
 
 
+@pytest.mark.parametrize("said,line", [("3", b"MPI says that it is rank 0, the launcher's environment rank 3"), ("0", b"")])
+def test_mpi_has_the_last_word(runner, said, line):
+	"""A program of one MPI in the environment of the other's launcher is rank 0 of a world of its own."""
+	env = {"OMPI_COMM_WORLD_RANK": said, "OMPI_COMM_WORLD_SIZE": "4"}
+	run = job(runner, [], [mpi_program("mpich")], ["-e", "+mpi:p2p"], env=env)
+	assert run.status == 0 and b"rank 0 of 1" in run.stdout
+	assert run.stderr.count(b"MPI says") == (said != "0") and line in run.stderr
+	assert run.stderr.startswith(b"dftrace-run: rank 0: ")
+	values = [entry["args"]["value"] for entry in run.trace.meta if entry["name"] == "rank"]
+	assert values == (["3", "0"] if said == "3" else ["0"])
+
+
 def test_launcher_is_recorded_on_request(runner, mpi):
 	run = job(runner, mpirun(mpi, 2), ["true"], ["--trace-launcher"], kind="wrapped")
 	assert run.status == 0

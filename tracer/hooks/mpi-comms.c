@@ -1,5 +1,6 @@
 /* Ranks and sizes of MPI communicators: what the program has asked for, and what follows from it. */
 #include "tracer/hooks/mpi.h"
+#include "tracer/image.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,6 +75,9 @@ void mpi_say_rank(const struct library_call *call, struct mpi_state *state)
 	if (state->rank_said || !world || world->rank < 0 || !call->task->process->trace)
 		return;
 	state->rank_said = true;
+	/* What the launcher has told is in the trace already. */
+	if (labels_get(call->task->process->labels, "rank"))
+		return;
 	snprintf(text, sizeof(text), "%d", world->rank);
 	trace_property(call->task->process->trace, "rank", text);
 }
@@ -230,6 +234,9 @@ void mpi_comms_learn(const struct library_call *call, struct mpi_state *state)
 		comm->size = value;
 	if (mpi_is(row, "MPI_Comm_remote_size") && told(call, "size", &value))
 		comm->remote_size = value;
-	if (is_world(state, comm))
+	if (is_world(state, comm)) {
 		share_world(state, comm);
+		if (mpi_is(row, "MPI_Comm_rank"))
+			image_confirm_rank(call->tracer, call->task->process, comm->rank);
+	}
 }
