@@ -33,8 +33,10 @@ int options_set_output(struct options *options, const char *value, struct buf *e
 		return -1;
 	}
 	char *output = strdup(value);
-	if (!output)
-		return options_no_memory(error);
+	if (!output) {
+		options_no_memory(error);
+		return -1;
+	}
 	if (!strip_ending(output, ".pfw.gz"))
 		strip_ending(output, ".pfw");
 	if (!*output) {

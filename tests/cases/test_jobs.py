@@ -122,6 +122,24 @@ def test_static_fortran(runner, mpi):
 		assert any(e.path and e.path.startswith(directory + "/") for trace in traces for e in trace.events)
 
 
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+def test_static_mpi(runner, kind):
+	"""A static MPI program in Fortran: MPICH is linked into it."""
+	program = os.path.join(BUILD, "examples", "mpiio.static")
+	if not os.path.exists(program) or not shutil.which("mpirun.mpich"):
+		pytest.skip("no static MPI")
+	# A static one cannot copy out of other processes.
+	env = {"UCX_TLS": "self,sysv,posix"}
+	native = job(runner, mpirun("mpich", 4), [program], kind="native", env=env)
+	run = job(runner, mpirun("mpich", 4), [program], kind=kind, env=env)
+	assert run.status == native.status == 0, run.stderr
+	assert lines(run) == lines(native)
+	found = by_rank(run, range(4))
+	for path in ("columns.dat", "blocks.dat"):
+		total = sum(written(traces, run.path(path)) for traces in found.values())
+		assert total == os.path.getsize(run.path(path)) == os.path.getsize(native.path(path))
+
+
 def test_ranks_that_run_free(runner, mpi):
 	"""Seen from inside: neither tracer nor filter."""
 	args = ["sh", "-c", "echo $(grep -E '^(TracerPid|Seccomp):' /proc/self/status)"]
