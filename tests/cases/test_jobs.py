@@ -256,8 +256,13 @@ def test_launcher_is_killed(runner, mpi, kind, name, times):
 		return run
 
 	run = once(kind)
-	same_status(run, lambda: once("native"))
 	found = by_rank(run, range(3))
+	# MPICH's launcher kills the ranks that are left when it sees the first one's end, and joins all statuses by or.
+	joined = {0}
+	for traces in found.values():
+		joined |= {one | traces[0].end.args.get("signal", 0) for one in joined}
+	if mpi != "mpich" or run.status not in joined:
+		same_status(run, lambda: once("native"))
 	for rank, traces in found.items():
 		whole(traces)
 		path = run.path(f"own.{rank}")
