@@ -57,7 +57,10 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 		goto fail;
 	return tracer;
 fail:
-	buf_addf(error, "cannot start the tracer: %s", strerror(errno));
+	buf_addf(error, "cannot start the tracer: %s%s", strerror(errno),
+		 errno == EAGAIN || errno == ENOMEM
+			 ? "; raise the limits of processes and memory (ulimit -u, -v, -d)"
+			 : "");
 	tracer_free(tracer);
 	return NULL;
 }
