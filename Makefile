@@ -73,7 +73,7 @@ $(B)/dftrace-run: $(main_object) $(B)/libdftrace.a
 	$(Q)$(CC) $(all_cflags) $(link_flags) $^ $(pkg_libs) -o $@
 
 # The manual page comes from the option table, as --help does.
-$(B)/man-page: tools/man-page.c $(B)/libdftrace.a
+$(B)/man-page: tools/man-page.c tools/man-text.c $(B)/libdftrace.a
 	$(call say,CC,$<)
 	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(pkg_libs) -o $@
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 const struct finding_row finding_rows[FINDING_KINDS] = {
-#define FINDING(id, class, repairable, words) [FINDING_##id] = {#id, FINDING_##class, repairable, words},
+#define FINDING(id, class, repairable, words)                                                      \
+	[FINDING_##id] = {#id, FINDING_##class, repairable, words},
 #include "check/findings.def"
 };
 

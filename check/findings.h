@@ -44,8 +44,8 @@ struct findings {
 /* Counts one; the first of a kind keeps its details, which may be NULL. What is not printable ASCII in
  * them is replaced. */
 __attribute__((format(printf, 4, 5))) void finding_add(struct findings *findings,
-							enum finding_kind kind, uint64_t line,
-							const char *format, ...);
+						       enum finding_kind kind, uint64_t line,
+						       const char *format, ...);
 
 /* What a kind amounts to in this file. */
 enum finding_class finding_class(const struct findings *findings, enum finding_kind kind);

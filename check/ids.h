@@ -16,8 +16,8 @@ struct ids_block {
 };
 
 struct ids {
-	struct map blocks;       /* by id / IDS_BLOCK; &full: no block any more */
-	struct ids_block full;   /* its address stands for a full block */
+	struct map blocks;     /* by id / IDS_BLOCK; &full: no block any more */
+	struct ids_block full; /* its address stands for a full block */
 	struct ids_block *last;
 	uint64_t last_key;
 	unsigned allocated;

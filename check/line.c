@@ -266,7 +266,7 @@ static int read_value(struct scan *scan, struct field *field)
 		return 0;
 	}
 	return *start == '-' || (*start >= '0' && *start <= '9') ? read_number(scan, field)
-								  : read_other(scan, field);
+								 : read_other(scan, field);
 }
 
 static int find_top(struct text key)
@@ -419,10 +419,9 @@ int line_read(struct line *line, const char *bytes, size_t len)
 		return -1;
 	if (scan.unusual) {
 		json_error_t error;
-		json_t *judged = json_loadb(bytes, len,
-					    JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
-						    JSON_ALLOW_NUL,
-					    &error);
+		json_t *judged = json_loadb(
+			bytes, len,
+			JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
 		if (!judged)
 			return fail(&scan, "it is not JSON");
 		json_decref(judged);

@@ -53,10 +53,10 @@ struct line {
 	struct field args[LINE_ARGS];
 	const struct field *arg[LINE_ARG_KEYS]; /* NULL: absent */
 	unsigned nargs;
-	bool has_blanks;    /* outside of strings */
-	bool out_of_order;  /* keys in another order than written */
-	bool has_stranger;  /* an unknown key beside the known ones */
-	bool has_fraction;  /* a number that is no integer of 64 bits */
+	bool has_blanks;   /* outside of strings */
+	bool out_of_order; /* keys in another order than written */
+	bool has_stranger; /* an unknown key beside the known ones */
+	bool has_fraction; /* a number that is no integer of 64 bits */
 	bool has_null;
 	const char *wrong; /* why line_read failed */
 	struct buf scratch;

@@ -10,7 +10,7 @@
 
 /* How a trace writes hashes: all are made of the MD5 of the name. */
 enum name_form {
-	NAME_HEX,     /* every second byte, 16 hexadecimal digits in quotes: dftracer 1.0.9 and later */
+	NAME_HEX, /* every second byte, 16 hexadecimal digits in quotes: dftracer 1.0.9 and later */
 	NAME_NIBBLES, /* the upper half of each byte, a 64-bit number: 1.0.8 */
 	NAME_SHORT,   /* two bytes, a 16-bit number: before that */
 };

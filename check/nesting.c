@@ -93,9 +93,8 @@ static void answer(struct nesting *nesting, const struct nesting_call *call, uin
 		finding_add(findings, FINDING_PARENT_THREAD, awaited->line, "parent %llu",
 			    (unsigned long long)call->id);
 	if (awaited->differ || awaited->level != call->level + 1)
-		finding_add(findings, FINDING_PARENT_LEVEL, awaited->line,
-			    "level %lld below %lld", (long long)awaited->level,
-			    (long long)call->level);
+		finding_add(findings, FINDING_PARENT_LEVEL, awaited->line, "level %lld below %lld",
+			    (long long)awaited->level, (long long)call->level);
 	if (awaited->start < call->start || awaited->end > call->end)
 		finding_add(findings, FINDING_PARENT_TIME, awaited->line, "parent %llu",
 			    (unsigned long long)call->id);

@@ -27,7 +27,8 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total,
 
 static void draw(const struct progress *progress, uint64_t done)
 {
-	unsigned part = done >= progress->total ? WIDTH : (unsigned)(done * WIDTH / progress->total);
+	unsigned part =
+		done >= progress->total ? WIDTH : (unsigned)(done * WIDTH / progress->total);
 	char bar[WIDTH + 1];
 
 	for (unsigned i = 0; i < WIDTH; i++)

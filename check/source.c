@@ -108,7 +108,8 @@ static void refuse_member(struct source *source)
 		set_end(source, SOURCE_TRAILING, "bytes behind the end of the compressed text");
 	else
 		set_end(source, SOURCE_DAMAGED,
-			source->stream.msg && strcmp(source->stream.msg, "incorrect data check") == 0
+			source->stream.msg &&
+					strcmp(source->stream.msg, "incorrect data check") == 0
 				? "the compressed text does not have the sum that it should"
 				: "the compressed text is damaged");
 }
@@ -119,7 +120,8 @@ static void expand(struct source *source)
 		return;
 	if (!fill(source)) {
 		if (source->end == SOURCE_OPEN)
-			set_end(source, SOURCE_TRUNCATED, "the file ends inside the compressed text");
+			set_end(source, SOURCE_TRUNCATED,
+				"the file ends inside the compressed text");
 		return;
 	}
 	z_stream *stream = &source->stream;
@@ -213,12 +215,13 @@ static void skip(struct source *source)
 static const char *find_newline(struct source *source)
 {
 	for (;;) {
-		const char *newline = memchr(source->out + source->looked, '\n',
-					     source->len - source->looked);
+		const char *newline =
+			memchr(source->out + source->looked, '\n', source->len - source->looked);
 		if (newline)
 			return newline;
 		source->looked = source->len;
-		if (source->end != SOURCE_OPEN || (source->len == source->cap && !make_room(source)))
+		if (source->end != SOURCE_OPEN ||
+		    (source->len == source->cap && !make_room(source)))
 			return NULL;
 		more(source);
 	}

@@ -104,8 +104,8 @@ static void take_lost(struct verify *verify, struct text name, const struct fiel
 			    (int)name.len, name.at, (long long)count);
 }
 
-static void take_property(struct verify *verify, const struct line *line,
-			  const struct place *place, struct process *process)
+static void take_property(struct verify *verify, const struct line *line, const struct place *place,
+			  struct process *process)
 {
 	const struct field *name = line->arg[ARG_NAME];
 	const struct field *value = line->arg[ARG_VALUE];

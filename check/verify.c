@@ -14,7 +14,9 @@ static const struct {
 	uint64_t number;
 	enum line_kind kind;
 } phases[] = {
-	{"X", 1, LINE_EVENT},   {"M", 4, LINE_METADATA}, {"C", 2, LINE_COUNTER},
+	{"X", 1, LINE_EVENT},
+	{"M", 4, LINE_METADATA},
+	{"C", 2, LINE_COUNTER},
 	{"A", 3, LINE_COUNTER},
 };
 
@@ -24,8 +26,8 @@ enum line_kind line_kind(const struct line *line, enum trace_format *format)
 
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
 		bool letter = field_is(ph, phases[i].letter);
-		if (!letter && (ph->kind != FIELD_NUMBER || ph->negative ||
-				ph->magnitude != phases[i].number))
+		if (!letter &&
+		    (ph->kind != FIELD_NUMBER || ph->negative || ph->magnitude != phases[i].number))
 			continue;
 		if (format)
 			*format = letter ? TRACE_V1 : TRACE_V2;
@@ -45,8 +47,8 @@ void verify_copy(char *to, size_t size, struct text text)
 static struct process *add_process(struct verify *verify, uint64_t pid)
 {
 	struct trace *trace = verify->trace;
-	struct process *grown = reallocarray(trace->processes, trace->nprocesses + 1,
-					     sizeof(*trace->processes));
+	struct process *grown =
+		reallocarray(trace->processes, trace->nprocesses + 1, sizeof(*trace->processes));
 
 	if (!grown) {
 		verify->no_memory = true;
@@ -151,7 +153,8 @@ static void take_id(struct verify *verify, const struct line *line, struct place
 		if (place->kind == LINE_EVENT ||
 		    (trace->format == TRACE_V1 && place->kind == LINE_METADATA))
 			finding_add(&trace->findings,
-				    place->kind == LINE_EVENT ? FINDING_KEY_MISSING : FINDING_METADATA,
+				    place->kind == LINE_EVENT ? FINDING_KEY_MISSING
+							      : FINDING_METADATA,
 				    place->number, "no id");
 		return;
 	}
@@ -182,8 +185,8 @@ static const struct {
 	const char *category;
 	uint64_t type;
 } types[] = {
-	{"POSIX", 3},  {"STDIO", 3},   {"dftracer", 1}, {"SYSCALL", 0}, {"HDF5", 5},
-	{"MPI", 10},   {"MPIIO", 10},  {"C_APP", 2},    {"CPP_APP", 9}, {"FUNC", 0},
+	{"POSIX", 3}, {"STDIO", 3},  {"dftracer", 1}, {"SYSCALL", 0}, {"HDF5", 5},
+	{"MPI", 10},  {"MPIIO", 10}, {"C_APP", 2},    {"CPP_APP", 9}, {"FUNC", 0},
 };
 
 static void check_type(struct verify *verify, const struct line *line, const struct place *place)
@@ -290,8 +293,8 @@ static void finish_process(struct verify *verify, const struct process *process,
 	unsigned long long pid = process->pid;
 
 	if (!process->started)
-		finding_add(findings, only ? FINDING_NO_START : FINDING_OTHER_PROCESS, 0, "pid %llu",
-			    pid);
+		finding_add(findings, only ? FINDING_NO_START : FINDING_OTHER_PROCESS, 0,
+			    "pid %llu", pid);
 	if (!process->ended && (only || process->started))
 		finding_add(findings, FINDING_NO_END, 0, "pid %llu", pid);
 	if (!process->named)
