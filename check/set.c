@@ -34,10 +34,51 @@ __attribute__((format(printf, 2, 3))) static void say(struct set *set, const cha
 	grown[set->nfindings++] = text;
 }
 
+/* The host of a process: its name's hash is the same whatever form the trace has. */
+static uint64_t host_of(const struct trace *trace, const struct process *process)
+{
+	const char *host = trace_host(trace, process->host);
+	return host ? name_hash_in(NAME_HEX, (struct text){host, strlen(host)}) : 0;
+}
+
+static void add_processes(struct set *set, const struct trace *trace)
+{
+	size_t more = trace->nprocesses;
+	struct set_process *grown =
+		reallocarray(set->processes, set->nprocesses + more + 1, sizeof(*grown));
+
+	if (!grown) {
+		set->no_memory = true;
+		return;
+	}
+	set->processes = grown;
+	for (size_t i = 0; i < more; i++)
+		grown[set->nprocesses++] = (struct set_process){
+			.process = trace->processes[i],
+			.host = host_of(trace, &trace->processes[i]),
+		};
+}
+
+/* Which host that was on is only asked in files of one host. */
+static void add_births(struct set *set, const struct trace *trace)
+{
+	size_t more = trace->nhosts == 1 && trace->nprocesses > 0 ? trace->nbirths : 0;
+	struct set_birth *grown =
+		reallocarray(set->births, set->nbirths + more + 1, sizeof(*grown));
+
+	if (!grown) {
+		set->no_memory = true;
+		return;
+	}
+	set->births = grown;
+	for (size_t i = 0; i < more; i++)
+		grown[set->nbirths++] =
+			(struct set_birth){trace->births[i], host_of(trace, &trace->processes[0])};
+}
+
 void set_add(struct set *set, const struct trace *trace, bool strict)
 {
 	enum finding_class worst = findings_worst(&trace->findings);
-	size_t more = trace->nprocesses;
 
 	set->files++;
 	set->unusable += worst == FINDING_UNUSABLE;
@@ -46,23 +87,8 @@ void set_add(struct set *set, const struct trace *trace, bool strict)
 		return;
 	set->foreign += trace->findings.foreign;
 	tally_add(&set->total, &trace->tally);
-	struct set_process *grown =
-		reallocarray(set->processes, set->nprocesses + more + 1, sizeof(*grown));
-	if (!grown) {
-		set->no_memory = true;
-		return;
-	}
-	set->processes = grown;
-	for (size_t i = 0; i < more; i++) {
-		const char *host = trace_host(trace, trace->processes[i].host);
-		grown[set->nprocesses++] = (struct set_process){
-			.process = trace->processes[i],
-			.file = set->files,
-			.host = host ? name_hash_in(NAME_HEX, (struct text){host, strlen(host)})
-				     : 0,
-			.ns = trace->ns,
-		};
-	}
+	add_processes(set, trace);
+	add_births(set, trace);
 }
 
 /* Processes of one job by rank: jobs are told apart by their id and size. */
@@ -150,51 +176,48 @@ static uint64_t process_key(uint64_t host, uint64_t pid)
 	return host ^ pid * 0x9e3779b97f4a7c15U;
 }
 
-/* The earliest image of each process, by host and pid. */
-static int index_processes(const struct set *set, struct map *index)
+/* The earliest birth of each process, by host and pid. */
+static int index_births(const struct set *set, struct map *index)
 {
-	for (size_t i = 0; i < set->nprocesses; i++) {
-		const struct set_process *process = &set->processes[i];
-		uint64_t key = process_key(process->host, process->process.pid);
-		const struct set_process *other = map_get(index, key);
-		if (!process->process.started || !process->host ||
-		    (other && other->process.start <= process->process.start))
+	for (size_t i = 0; i < set->nbirths; i++) {
+		const struct set_birth *birth = &set->births[i];
+		uint64_t key = process_key(birth->host, birth->birth.child);
+		const struct set_birth *other = map_get(index, key);
+		if (other && other->birth.time <= birth->birth.time)
 			continue;
-		if (map_put(index, key, (void *)process) < 0)
+		if (map_put(index, key, (void *)birth) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* A process cannot begin before the one that made it, unless they looked at different clocks. */
+/* A process cannot begin before the call that made it, unless they looked at different clocks. */
 static void check_clocks(struct set *set)
 {
 	enum { SLACK = 1000000 };
 	struct map index = {0};
-	const struct set_process *first = NULL;
+	const struct process *first = NULL;
 	unsigned long count = 0;
 
-	if (index_processes(set, &index) < 0)
+	if (index_births(set, &index) < 0)
 		set->no_memory = true;
 	for (size_t i = 0; i < set->nprocesses; i++) {
-		const struct set_process *child = &set->processes[i];
-		const struct set_process *parent =
-			map_get(&index, process_key(child->host, child->process.ppid));
-		if (!child->process.started || !child->host || !parent || !child->process.ppid ||
-		    parent->host != child->host || parent->process.pid != child->process.ppid)
+		const struct process *child = &set->processes[i].process;
+		const struct set_birth *birth =
+			map_get(&index, process_key(set->processes[i].host, child->pid));
+		if (!child->started || !birth || birth->host != set->processes[i].host ||
+		    birth->birth.child != child->pid || birth->birth.pid != child->ppid ||
+		    child->start + SLACK >= birth->birth.time)
 			continue;
-		if (child->process.start + SLACK < parent->process.start ||
-		    child->ns != parent->ns) {
-			first = first ? first : child;
-			count++;
-		}
+		first = first ? first : child;
+		count++;
 	}
 	if (first)
 		say(set,
-		    "the clocks of one host differ: process %llu began before its parent %llu%s",
-		    (unsigned long long)first->process.pid, (unsigned long long)first->process.ppid,
+		    "the clocks of one host differ: process %llu began before its parent %llu made "
+		    "it%s",
+		    (unsigned long long)first->pid, (unsigned long long)first->ppid,
 		    count > 1 ? ", and others too" : "");
-	set->hosts = 0;
 	map_free(&index);
 }
 
@@ -301,5 +324,6 @@ void set_free(struct set *set)
 		free(set->findings[i]);
 	free(set->findings);
 	free(set->processes);
+	free(set->births);
 	*set = (struct set){0};
 }

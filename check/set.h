@@ -10,9 +10,12 @@
 
 struct set_process {
 	struct process process;
-	size_t file;
 	uint64_t host; /* hash of the host's name, the same in all forms of traces; 0: not known */
-	uint64_t ns;
+};
+
+struct set_birth {
+	struct birth birth;
+	uint64_t host;
 };
 
 struct set {
@@ -24,6 +27,8 @@ struct set {
 	size_t hosts;
 	struct set_process *processes;
 	size_t nprocesses;
+	struct set_birth *births;
+	size_t nbirths;
 	char **findings; /* sentences about the whole */
 	size_t nfindings;
 	bool no_memory;

@@ -200,7 +200,9 @@ void trace_free(struct trace *trace)
 {
 	free(trace->processes);
 	free(trace->hosts);
+	free(trace->births);
 	trace->processes = NULL;
 	trace->hosts = NULL;
-	trace->nprocesses = trace->nhosts = 0;
+	trace->births = NULL;
+	trace->nprocesses = trace->nhosts = trace->nbirths = 0;
 }

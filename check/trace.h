@@ -47,6 +47,15 @@ struct host {
 	char name[64];
 };
 
+/* A process that another one made. */
+struct birth {
+	uint64_t pid;
+	uint64_t child;
+	uint64_t time; /* when the call began, in ns since the epoch */
+};
+
+enum { TRACE_BIRTHS = 1 << 18 }; /* so many are looked at */
+
 struct trace {
 	const char *path;
 	struct findings findings;
@@ -68,6 +77,8 @@ struct trace {
 	size_t nprocesses;
 	struct host *hosts;
 	size_t nhosts;
+	struct birth *births;
+	size_t nbirths;
 };
 
 /* Checks a file. Whatever is wrong stands in the findings. `progress` may be NULL. */

@@ -2,6 +2,7 @@
 #include "check/bytes.h"
 #include "check/verify.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -260,6 +261,23 @@ static void count_in_process(struct verify *verify, const struct place *place, u
 		process->last = end;
 }
 
+static void keep_birth(struct verify *verify, const struct line *line, const struct place *place,
+		       uint64_t start)
+{
+	struct trace *trace = verify->trace;
+	uint64_t child;
+
+	if (!field_unsigned(line->arg[ARG_CHILD], &child) || trace->nbirths == TRACE_BIRTHS)
+		return;
+	struct birth *grown = reallocarray(trace->births, trace->nbirths + 1, sizeof(*grown));
+	if (!grown) {
+		verify->no_memory = true;
+		return;
+	}
+	trace->births = grown;
+	grown[trace->nbirths++] = (struct birth){place->pid, child, in_ns(trace, start)};
+}
+
 void verify_event(struct verify *verify, const struct line *line, const struct place *place)
 {
 	struct trace *trace = verify->trace;
@@ -286,6 +304,8 @@ void verify_event(struct verify *verify, const struct line *line, const struct p
 	count_event(verify, line, place);
 	check_references(verify, line, place);
 	check_nesting(verify, line, place, start, end);
+	if (line->arg[ARG_CHILD])
+		keep_birth(verify, line, place, start);
 	if (!nesting_is_named(&verify->nesting, place->pid, place->tid))
 		finding_add(&trace->findings, FINDING_THREAD_UNKNOWN, place->number, "tid %llu",
 			    (unsigned long long)place->tid);
