@@ -25,6 +25,17 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	fputc('\n', stderr);
 }
 
+static void say_lines(struct buf *lines)
+{
+	const char *text = buf_str(lines);
+	char *rest = text && *text ? strdup(text) : NULL;
+	char *all = rest;
+
+	while (rest)
+		say("%s", strsep(&rest, "\n"));
+	free(all);
+}
+
 /* Checks all files. @return the exit status. */
 static int check_files(const struct check_options *options, const struct files *files,
 		       const char *what)
@@ -73,8 +84,7 @@ static int write_files(const struct check_options *options, const struct files *
 	struct buf error = {0};
 	int status = rewrite(options, files, &written, &error);
 
-	if (error.len > 0)
-		say("%s", buf_str(&error));
+	say_lines(&error);
 	if (written.count > 0) {
 		int checked = check_files(options, &written, "checking");
 		status = checked > status ? checked : status;

@@ -92,4 +92,7 @@ const char *trace_host(const struct trace *trace, uint64_t hash);
 /* What a line is by its phase; `format` (may be NULL) is set unless it is LINE_BAD. */
 enum line_kind line_kind(const struct line *line, enum trace_format *format);
 
+/* The type that v2 lines have for a category, -1 when it is not known. */
+int line_type(struct text category);
+
 #endif

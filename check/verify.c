@@ -36,6 +36,23 @@ enum line_kind line_kind(const struct line *line, enum trace_format *format)
 	return LINE_BAD;
 }
 
+int line_type(struct text category)
+{
+	static const struct {
+		const char *category;
+		int type;
+	} types[] = {
+		{"POSIX", 3}, {"STDIO", 3},  {"dftracer", 1}, {"SYSCALL", 0}, {"HDF5", 5},
+		{"MPI", 10},  {"MPIIO", 10}, {"C_APP", 2},    {"CPP_APP", 9}, {"FUNC", 0},
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (text_is(category, types[i].category))
+			return types[i].type;
+	}
+	return -1;
+}
+
 void verify_copy(char *to, size_t size, struct text text)
 {
 	size_t len = text.len < size - 1 ? text.len : size - 1;
@@ -181,14 +198,6 @@ static void take_id(struct verify *verify, const struct line *line, struct place
 		trace->max_id = place->id;
 }
 
-static const struct {
-	const char *category;
-	uint64_t type;
-} types[] = {
-	{"POSIX", 3}, {"STDIO", 3},  {"dftracer", 1}, {"SYSCALL", 0}, {"HDF5", 5},
-	{"MPI", 10},  {"MPIIO", 10}, {"C_APP", 2},    {"CPP_APP", 9}, {"FUNC", 0},
-};
-
 static void check_type(struct verify *verify, const struct line *line, const struct place *place)
 {
 	struct findings *findings = &verify->trace->findings;
@@ -202,14 +211,10 @@ static void check_type(struct verify *verify, const struct line *line, const str
 			    field->kind == FIELD_ABSENT ? "it is missing" : "it is no number");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (!text_is(place->category, types[i].category))
-			continue;
-		if (types[i].type != type)
-			finding_add(findings, FINDING_TYPE, place->number, "%llu for %s",
-				    (unsigned long long)type, types[i].category);
-		return;
-	}
+	int known = line_type(place->category);
+	if (known >= 0 && type != (uint64_t)known)
+		finding_add(findings, FINDING_TYPE, place->number, "%llu for %.*s",
+			    (unsigned long long)type, (int)place->category.len, place->category.at);
 }
 
 /* The form of the line, whatever it says. */
