@@ -37,8 +37,9 @@ struct rewrite {
 	int status;
 };
 
-__attribute__((format(printf, 3, 4))) static void refuse(struct rewrite *rewrite, const char *path,
-							 const char *format, ...)
+/* Says what became of a file, with the exit status that it means. */
+__attribute__((format(printf, 4, 5))) static void refuse(struct rewrite *rewrite, int status,
+							 const char *path, const char *format, ...)
 {
 	char *text;
 	va_list args;
@@ -50,10 +51,9 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct rewrite *rewrite
 	buf_addf(rewrite->error, "%s%s: %s", rewrite->error->len > 0 ? "\n" : "", path,
 		 text ? text : "out of memory");
 	free(text);
+	if (status > rewrite->status)
+		rewrite->status = status;
 }
-
-/* The same of what could not be done at all. */
-#define refuse(rewrite, ...) (complain(rewrite, __VA_ARGS__), (void)((rewrite)->status = 2))
 
 /* The object in a line, without what stands around it. */
 static struct text object_of(const struct source_line *raw)
@@ -129,13 +129,13 @@ static int copy_file(struct rewrite *rewrite, struct edit *edit, struct sink *si
 	struct source *source = source_open(path, why, sizeof(why));
 
 	if (!source) {
-		refuse(rewrite, path, "%s", why);
+		refuse(rewrite, 2, path, "%s", why);
 		return -1;
 	}
 	copy_lines(rewrite, source, edit, sink);
 	source_close(source);
 	if (edit->no_memory || rewrite->anonymous.no_memory || rewrite->text.failed) {
-		refuse(rewrite, path, "out of memory");
+		refuse(rewrite, 2, path, "out of memory");
 		return -1;
 	}
 	return 0;
@@ -190,7 +190,7 @@ static void remember(struct rewrite *rewrite, const char *path)
 {
 	struct buf error = {0};
 	if (files_add(rewrite->written, path, &error) < 0)
-		refuse(rewrite, path, "%s", buf_str(&error));
+		refuse(rewrite, 2, path, "%s", buf_str(&error));
 	buf_free(&error);
 }
 
@@ -210,14 +210,14 @@ static void write_one(struct rewrite *rewrite)
 		add_path(rewrite, trace->path, &path);
 	const char *name = buf_str(&path);
 	if (!name) {
-		refuse(rewrite, trace->path, "out of memory");
+		refuse(rewrite, 2, trace->path, "out of memory");
 	} else if (sink_open(&sink, name, to == TRACE_V1, options->in_place,
 			     options->in_place ? mode_of(name) : 0600) < 0) {
-		refuse(rewrite, name, "%s", strerror(errno));
+		refuse(rewrite, 2, name, "%s", strerror(errno));
 	} else if (copy_file(rewrite, &edit, &sink) < 0) {
 		sink_abandon(&sink);
 	} else if (sink_close(&sink) < 0) {
-		refuse(rewrite, name, "%s", strerror(errno));
+		refuse(rewrite, 2, name, "%s", strerror(errno));
 	} else {
 		remember(rewrite, name);
 	}
@@ -237,7 +237,7 @@ static uint64_t pid_shift(struct rewrite *rewrite)
 	if (!index) {
 		index = rewrite->hosts.count + 1;
 		if (map_put(&rewrite->hosts, host, (void *)index) < 0)
-			refuse(rewrite, rewrite->trace.path, "out of memory");
+			refuse(rewrite, 2, rewrite->trace.path, "out of memory");
 	}
 	return (index - 1) * PID_STEP;
 }
@@ -252,7 +252,7 @@ static bool open_merged(struct rewrite *rewrite)
 	rewrite->ns = rewrite->trace.ns;
 	if (sink_open(&rewrite->merged, options->merge, rewrite->format == TRACE_V1, false, 0600) <
 	    0) {
-		refuse(rewrite, options->merge, "%s", strerror(errno));
+		refuse(rewrite, 2, options->merge, "%s", strerror(errno));
 		return false;
 	}
 	rewrite->merging = true;
@@ -265,7 +265,7 @@ static bool merge_one(struct rewrite *rewrite)
 	if (!open_merged(rewrite))
 		return false;
 	if (rewrite->trace.ns != rewrite->ns) {
-		refuse(rewrite, rewrite->trace.path,
+		refuse(rewrite, 2, rewrite->trace.path,
 		       "its times have another unit than those before");
 		return true;
 	}
@@ -295,7 +295,7 @@ static bool take_file(struct rewrite *rewrite, const char *path)
 	enum finding_class worst = findings_worst(&rewrite->trace.findings);
 	if (worst == FINDING_UNUSABLE) {
 		const struct finding *why = &rewrite->trace.findings.items[FINDING_UNREADABLE];
-		refuse(rewrite, path, "%s",
+		refuse(rewrite, 2, path, "%s",
 		       why->count > 0 ? why->detail : finding_rows[FINDING_NO_LINES].words);
 	} else if (options->merge) {
 		going_on = merge_one(rewrite);
@@ -303,8 +303,7 @@ static bool take_file(struct rewrite *rewrite, const char *path)
 		   findings_repairable(&rewrite->trace.findings)) {
 		write_one(rewrite);
 	} else if (worst > FINDING_NOTE) {
-		complain(rewrite, path, "it has findings, and none that a repair mends");
-		rewrite->status = rewrite->status > 1 ? rewrite->status : 1;
+		refuse(rewrite, 1, path, "it has findings, and none that a repair mends");
 	}
 	progress_next(&rewrite->progress, rewrite->trace.size);
 	trace_free(&rewrite->trace);
@@ -341,7 +340,7 @@ static void close_merged(struct rewrite *rewrite, bool whole)
 	if (!whole)
 		sink_abandon(&rewrite->merged);
 	else if (sink_close(&rewrite->merged) < 0)
-		refuse(rewrite, path, "%s", strerror(errno));
+		refuse(rewrite, 2, path, "%s", strerror(errno));
 	else
 		remember(rewrite, path);
 }
@@ -360,9 +359,9 @@ int rewrite(const struct check_options *options, const struct files *files, stru
 	rewrite->written = written;
 	rewrite->error = error;
 	if (options->output && make_directories(options->output) < 0)
-		refuse(rewrite, options->output, "%s", strerror(errno));
+		refuse(rewrite, 2, options->output, "%s", strerror(errno));
 	else if (options->anonymize && anonymous_new(&rewrite->anonymous) < 0)
-		refuse(rewrite, "--anonymize", "no random numbers: %s", strerror(errno));
+		refuse(rewrite, 2, "--anonymize", "no random numbers: %s", strerror(errno));
 	/* Each file is read twice: what is wrong has to be known before it is mended. */
 	progress_begin(&rewrite->progress, "writing", files->size, !options->quiet);
 	going_on = rewrite->status == 0;
