@@ -153,12 +153,14 @@ static void take_time_metric(struct verify *verify, const struct line *line)
 	}
 }
 
-/* The process that the line is about. A line behind the end of an image is of the next one. */
+/* The process that the line is about. Behind the end of an image, a host or a name begins the next one. */
 static struct process *process_of(struct verify *verify, const struct place *place)
 {
 	struct process *process = verify_process(verify, place->pid);
 
-	if (process && process->ended) {
+	bool begins = text_is(place->name, "HH") || text_is(place->name, "process_name") ||
+		      text_is(place->name, "thread_name");
+	if (process && process->ended && begins) {
 		map_remove(&verify->processes, place->pid);
 		verify->last_process = 0;
 		process = verify_process(verify, place->pid);

@@ -680,8 +680,7 @@ def test_bad_input(base):
 	one_line(made("binary-gz.pfw.gz", gzip.compress(os.urandom(100000))), "holds no line of a trace")
 	one_line(made("no-events.pfw.gz", gzip.compress(b"[\n]\n")), "holds no line of a trace")
 	one_line(made("header.pfw.gz", gzip.compress(b"x" * 99)[:12]), "holds no line of a trace")
-	one_line(made("json.pfw", b'{"a":1}\n' * 10 + b"[" * 100000 + b"\n"), "ph", "KEY", "a key is missing", status=1) \
-		if False else None
+	one_line(made("nested.pfw", b"[\n" + b'{"a":' * 100000 + b"\n"), "holds no line of a trace")
 	os.mkdir(os.path.join(base, "none"))
 	said = check(os.path.join(base, "none"))
 	assert said.status == 2 and "no *.pfw and no *.pfw.gz" in said.err
@@ -723,8 +722,8 @@ def limited(path):
 
 
 @pytest.mark.skipif(BUILD.endswith("san"), reason="address sanitizers want more memory")
-@pytest.mark.parametrize("name, piece, times", [("zeros", bytes(1 << 20), 1100), ("letters", b"a" * (1 << 20), 1100), ("newlines", b"\n" * (1 << 20), 300),
-						 ("braces", b'{"a":' * 200000, 200)])
+@pytest.mark.parametrize("name, piece, times", [("zeros", bytes(1 << 20), 200), ("letters", b"a" * (1 << 20), 200), ("newlines", b"\n" * (1 << 20), 200),
+						 ("braces", b'{"a":' * 200000, 200)], ids=["zeros", "letters", "newlines", "braces"])
 def test_bomb(base, name, piece, times):
 	path = os.path.join(base, f"{name}.pfw.gz")
 	with open(path, "wb") as file:
@@ -788,7 +787,7 @@ def preload():
 @pytest.mark.parametrize("aggregated", ["0", "1"])
 def test_upstream_is_good(runner, compressed, metadata, aggregated):
 	top = runner.fresh("upstream")
-	run = runner.native([program("workers"), "threads", "3", "40"],
+	run = runner.native(["sh", "-c", "seq 1 1000 > f; cat f | wc -l; mv f 'a b'; cat none; true"],
 			    env={"LD_PRELOAD": preload(), "DFTRACER_ENABLE": "1", "DFTRACER_INIT": "PRELOAD", "DFTRACER_DATA_DIR": "all",
 				 "DFTRACER_LOG_FILE": os.path.join(top, "t"), "DFTRACER_INC_METADATA": metadata,
 				 "DFTRACER_ENABLE_AGGREGATION": aggregated, "DFTRACER_TRACE_COMPRESSION": compressed,
