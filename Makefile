@@ -103,7 +103,7 @@ $(B)/dftrace-check.1: $(B)/man-check
 	$(call say,GEN,$@)
 	$(Q)$(B)/man-check >$@
 
-$(B)/tests/unit/test_check%: tests/unit/test_check%.c $(B)/libcheck.a $(B)/libdftrace.a
+$(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(all_cflags) -MMD -MP $< $(B)/libcheck.a $(B)/libdftrace.a $(check_libs) -lcmocka -o $@
