@@ -133,11 +133,10 @@ static int refuse_letter(const struct option_table *table, int letter, const cha
 		buf_addf(error, "-%c", letter);
 	else
 		option_add_quoted(error, word);
-	for (size_t i = 0; i < table->count; i++) {
-		if (table->rows[i].shown && table->rows[i].letter && isalpha(letter) &&
-		    tolower(table->rows[i].letter) == tolower(letter)) {
-			buf_addf(error, ": did you mean -%c (--%s)?", table->rows[i].letter,
-				 table->rows[i].name);
+	for (size_t i = 0; i < table->count && isalpha(letter); i++) {
+		const struct option_row *row = &table->rows[i];
+		if (row->shown && row->letter && tolower(row->letter) == tolower(letter)) {
+			buf_addf(error, ": did you mean -%c (--%s)?", row->letter, row->name);
 			return -1;
 		}
 	}

@@ -333,9 +333,10 @@ static void add_head(struct edit *edit, const struct process *process, const cha
 	buf_addf(out, "\"name\":\"%s\",\"cat\":\"dftracer\"", name);
 	if (edit->to == TRACE_V2)
 		buf_add_str(out, ",\"type\":1");
-	buf_addf(out, ",\"pid\":%llu,\"tid\":%llu",
-		 (unsigned long long)(process->pid + edit->pid_shift),
-		 (unsigned long long)(tid + edit->pid_shift));
+	add_key(out, "pid");
+	buf_add_u64(out, process->pid + edit->pid_shift);
+	add_key(out, "tid");
+	buf_add_u64(out, tid + edit->pid_shift);
 }
 
 static void add_host(const struct edit *edit, const struct trace *trace,

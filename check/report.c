@@ -138,7 +138,8 @@ static void add_findings(struct buf *out, const struct trace *trace, bool quiet)
 
 static void print(FILE *out, struct buf *text)
 {
-	fwrite(text->data, 1, text->len, out);
+	if (text->len > 0)
+		fwrite(text->data, 1, text->len, out);
 	buf_free(text);
 }
 

@@ -194,6 +194,17 @@ static void remember(struct rewrite *rewrite, const char *path)
 	buf_free(&error);
 }
 
+/* Gives a file its name, if it is whole. */
+static void close_sink(struct rewrite *rewrite, struct sink *sink, const char *path, bool whole)
+{
+	if (!whole)
+		sink_abandon(sink);
+	else if (sink_close(sink) < 0)
+		refuse(rewrite, 2, path, "%s", strerror(errno));
+	else
+		remember(rewrite, path);
+}
+
 /* Writes a file of its own. */
 static void write_one(struct rewrite *rewrite)
 {
@@ -209,17 +220,14 @@ static void write_one(struct rewrite *rewrite)
 	else
 		add_path(rewrite, trace->path, &path);
 	const char *name = buf_str(&path);
+	mode_t mode = options->in_place ? mode_of(trace->path) : 0600;
 	if (!name) {
 		refuse(rewrite, 2, trace->path, "out of memory");
-	} else if (sink_open(&sink, name, to == TRACE_V1, options->in_place,
-			     options->in_place ? mode_of(name) : 0600) < 0) {
-		refuse(rewrite, 2, name, "%s", strerror(errno));
-	} else if (copy_file(rewrite, &edit, &sink) < 0) {
-		sink_abandon(&sink);
-	} else if (sink_close(&sink) < 0) {
+	} else if (sink_open(&sink, name, to == TRACE_V1, options->in_place, mode) < 0) {
 		refuse(rewrite, 2, name, "%s", strerror(errno));
 	} else {
-		remember(rewrite, name);
+		bool whole = copy_file(rewrite, &edit, &sink) == 0;
+		close_sink(rewrite, &sink, name, whole);
 	}
 	buf_free(&path);
 }
@@ -331,20 +339,6 @@ static int make_directories(const char *path)
 	return result;
 }
 
-static void close_merged(struct rewrite *rewrite, bool whole)
-{
-	const char *path = rewrite->options->merge;
-
-	if (!rewrite->merging)
-		return;
-	if (!whole)
-		sink_abandon(&rewrite->merged);
-	else if (sink_close(&rewrite->merged) < 0)
-		refuse(rewrite, 2, path, "%s", strerror(errno));
-	else
-		remember(rewrite, path);
-}
-
 int rewrite(const struct check_options *options, const struct files *files, struct files *written,
 	    struct buf *error)
 {
@@ -368,7 +362,8 @@ int rewrite(const struct check_options *options, const struct files *files, stru
 	for (size_t i = 0; i < files->count && going_on; i++)
 		going_on = take_file(rewrite, files->paths[i]);
 	progress_clear(&rewrite->progress);
-	close_merged(rewrite, going_on);
+	if (rewrite->merging)
+		close_sink(rewrite, &rewrite->merged, options->merge, going_on);
 	int status = rewrite->status;
 	anonymous_free(&rewrite->anonymous);
 	names_free(&rewrite->names);

@@ -172,13 +172,14 @@ static bool make_room(struct source *source)
 		return true;
 	if (source->cap >= SOURCE_LINE)
 		return false;
-	char *bigger = realloc(source->out, source->cap * 2);
+	size_t cap = source->cap * 2;
+	char *bigger = cap > 0 ? realloc(source->out, cap) : NULL;
 	if (!bigger) {
 		set_end(source, SOURCE_UNUSABLE, "out of memory");
 		return false;
 	}
 	source->out = bigger;
-	source->cap *= 2;
+	source->cap = cap;
 	return true;
 }
 

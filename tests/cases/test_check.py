@@ -23,6 +23,7 @@ Said = collections.namedtuple("Said", "status out err")
 def check(*args, timeout=60, **more):
 	done = subprocess.run([CHECK, *map(str, args)], capture_output=True, check=False, timeout=timeout * PATIENCE, **more)
 	assert done.returncode in (0, 1, 2), (args, done.returncode, done.stderr[-2000:])
+	assert b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr, (args, done.stderr[-2000:])
 	return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -893,7 +894,6 @@ def fuzz(base, seed_lines, rounds, first):
 		out = os.path.join(base, "out")
 		for options in ([], ["--repair", "-o", out], ["--to", "v2", "--anonymize", "-o", out], ["--to", "v1", "--repair", "--merge", out + ".pfw"]):
 			said = check("--json", *options, path)
-			assert "Sanitizer" not in said.err and "runtime error" not in said.err, (number, options, said.err)
 			for line in said.out.splitlines()[:1]:
 				assert line in ("{", "good: nothing to repair"), (number, said.out[:200])
 			if "--repair" in options and os.path.isdir(out):
