@@ -133,8 +133,9 @@ static int refuse_letter(const struct option_table *table, int letter, const cha
 		buf_addf(error, "-%c", letter);
 	else
 		option_add_quoted(error, word);
-	for (size_t i = 0; i < table->count && isalpha(letter); i++) {
-		const struct option_row *row = &table->rows[i];
+	const struct option_row *end = table->rows + table->count;
+	for (const struct option_row *row = table->rows; row && row < end && isalpha(letter);
+	     row++) {
 		if (row->shown && row->letter && tolower(row->letter) == tolower(letter)) {
 			buf_addf(error, ": did you mean -%c (--%s)?", row->letter, row->name);
 			return -1;

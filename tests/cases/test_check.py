@@ -774,6 +774,33 @@ def test_memory_does_not_grow(base, nested):
 	assert large < small + 1024, (small, large)
 
 
+def on_terminal(*args):
+	"""Runs with stderr on a terminal; gives what came there."""
+	main, other = os.openpty()
+	process = subprocess.Popen([CHECK, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=other)
+	os.close(other)
+	said = b""
+	try:
+		while piece := os.read(main, 65536):
+			said += piece
+	except OSError:
+		pass
+	os.close(main)
+	process.wait()
+	return said
+
+
+def test_progress_on_a_terminal(base, nested):
+	event = next(raw for raw in nested if b'"POSIX"' in raw)
+	path = store(os.path.join(base, "t.pfw"), [*nested[:-2], *[event] * 60000, *nested[-2:]])
+	paths = [path] * (6 if BUILD.endswith("san") else 20)
+	said = on_terminal(*paths)
+	assert re.match(rb"\rchecking \[#*\.*\] +\d+ %", said), said[:200]
+	assert said.endswith(b"\r\033[K")
+	assert on_terminal("-q", *paths) == b""
+	assert not check(*paths).err
+
+
 # --- upstream's own ----------------------------------------------------------
 
 def preload():
