@@ -149,7 +149,8 @@ static const char tail[] =
 	".args.fhash\\(aq\n"
 	".fi\n"
 	".SH SEE ALSO\n"
-	".BR strace (1),\n.BR zcat (1),\n.BR jq (1),\n.BR ptrace (2),\n.BR seccomp (2)\n"
+	".BR dftrace\\-check (1),\n.BR strace (1),\n.BR zcat (1),\n.BR jq (1),\n.BR ptrace "
+	"(2),\n.BR seccomp (2)\n"
 	".PP\nDFTracer and its readers: https://dftracer.readthedocs.io\n";
 
 int main(void)
