@@ -42,7 +42,8 @@ check_main := $(B)/obj/check/main.o
 check_libs = $(shell $(PKG_CONFIG) --libs jansson zlib libmd)
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
-	$(filter-out tests/programs/hooks_lib.c,$(wildcard tests/programs/*.c))) \
+	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\
+	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
@@ -151,7 +152,28 @@ $(B)/examples/fortran_io.%: examples/fortran-static/fortran_io.f90 examples/fort
 	$(Q)tools/setup demo
 	$(Q)$(MAKE) -s -C examples/fortran-static OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie)
+$(B)/examples/mpiio.%: examples/fortran-mpiio-static/mpiio.f90 examples/fortran-mpiio-static/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/fortran-mpiio-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+$(B)/examples/hdf5_fields.%: examples/hdf5-static/fields.f90 examples/hdf5-static/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/hdf5-static OUT=$(abspath $(B))/examples $(abspath $@)
+
+$(B)/examples/hdf5_rows.% $(B)/examples/hdf5_columns.%: $(wildcard examples/hdf5-parallel/*)
+	$(call say,CC,$@)
+	$(Q)$(MAKE) -s -C examples/hdf5-parallel OUT=$(abspath $(B))/examples \
+		$(addprefix $(abspath $(B))/examples/,hdf5_rows.$* hdf5_columns.$*)
+
+$(B)/examples/netcdf_weather: examples/netcdf-fortran/weather.f90 examples/netcdf-fortran/Makefile
+	$(call say,FC,$@)
+	$(Q)$(MAKE) -s -C examples/netcdf-fortran OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+	$(addprefix $(B)/examples/mpiio.,static mpich openmpi) \
+	$(addprefix $(B)/examples/hdf5_fields.,static static-pie dynamic) \
+	$(foreach mpi,mpich openmpi mpich.static,$(addprefix $(B)/examples/,hdf5_rows.$(mpi) hdf5_columns.$(mpi))) \
+	$(B)/examples/netcdf_weather
 
 # The libraries have to be there before the makefile asks pkg-config for them, hence the second make.
 demo:
@@ -172,7 +194,10 @@ $(B)/bench/%: bench/%.c
 	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 $< -o $@
 
 # ROUNDS=9 for a quieter result. Figures, never a test: a missed aim does not fail.
-bench: all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+bench:
+	$(Q)tools/setup build
+	$(Q)tools/setup bench || true
+	$(Q)$(MAKE) --no-print-directory all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5)
 
 install: all

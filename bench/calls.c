@@ -34,10 +34,10 @@ static int preads(int fd, long count)
 /* Few of them make a system call. */
 static int freads(FILE *file, long count)
 {
-	char bytes[8];
+	char byte;
 
 	for (long i = 0; i < count; i++) {
-		if (fread(bytes, 1, sizeof(bytes), file) != sizeof(bytes))
+		if (fread(&byte, 1, 1, file) != 1)
 			return -1;
 	}
 	return 0;

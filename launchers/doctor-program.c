@@ -26,6 +26,8 @@ struct format {
 	int type;
 	bool marked_pie;
 	bool has_symbols;
+	bool has_mpi;
+	bool has_hdf5;
 };
 
 /* @return the flags of DT_FLAGS_1. */
@@ -43,6 +45,31 @@ static uint64_t dynamic_flags(Elf_Scn *section, const GElf_Shdr *header)
 	return 0;
 }
 
+static bool starts(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* Libraries that a program has or asks for, by the names in one of its tables. */
+static void read_names(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct format *format)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Sym symbol;
+
+	if (!data || header->sh_entsize == 0)
+		return;
+	for (size_t i = 0; i < header->sh_size / header->sh_entsize; i++) {
+		const char *name = gelf_getsym(data, (int)i, &symbol)
+					   ? elf_strptr(elf, header->sh_link, symbol.st_name)
+					   : NULL;
+		if (!name)
+			continue;
+		format->has_mpi |= starts(name, "MPI_") || starts(name, "mpi_");
+		format->has_hdf5 |=
+			starts(name, "H5F") || starts(name, "H5D") || starts(name, "__h5");
+	}
+}
+
 static void read_sections(Elf *elf, struct format *format)
 {
 	Elf_Scn *section = NULL;
@@ -53,6 +80,8 @@ static void read_sections(Elf *elf, struct format *format)
 			continue;
 		if (header.sh_type == SHT_SYMTAB)
 			format->has_symbols = true;
+		if (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)
+			read_names(elf, section, &header, format);
 		if (header.sh_type == SHT_DYNAMIC)
 			format->marked_pie = dynamic_flags(section, &header) & DF_1_PIE;
 	}
@@ -137,12 +166,16 @@ static void add_layers(struct doctor *doctor, const struct format *format)
 	if (format->machine == EM_X86_64 && format->is_64) {
 		if (format->has_loader || format->has_symbols) {
 			doctor_add(doctor, "layers", DOCTOR_OK,
-				   "POSIX (system calls), STDIO (streams)");
+				   "POSIX (system calls), STDIO (streams)%s%s",
+				   format->has_mpi ? ", MPI" : "",
+				   format->has_hdf5 ? ", HDF5" : "");
 			return;
 		}
 		row = doctor_add(doctor, "layers", DOCTOR_DEGRADED, "POSIX (system calls)");
 		snprintf(row->why.cause, sizeof(row->why.cause),
-			 "the program is static and has no symbols: its streams cannot be found");
+			 "the program is static and has no symbols: its streams, and calls of "
+			 "libraries, "
+			 "cannot be found");
 		snprintf(row->why.remedy, sizeof(row->why.remedy),
 			 "do not strip it, or name a directory with its debug file by --symbols");
 		return;

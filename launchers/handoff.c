@@ -111,11 +111,9 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.ndata_dirs = from->data_dirs.count,
 		.excludes = from->exclude.count ? excludes : NULL,
 		.excludes_data = from,
-		.hooks = {.streams = from->no_stdio || !selection_has_streams(&from->selection)
-					     ? NULL
-					     : from->selection.streams,
-			  .limit = from->hook_limit,
+		.hooks = {.limit = from->hook_limit,
 			  .max_hooks = from->max_hooks,
+			  .no_emulation = from->no_emulation,
 			  .symbol_dirs = (const char *const *)from->symbol_dirs.items,
 			  .nsymbol_dirs = from->symbol_dirs.count},
 		.v2 = from->v2,
@@ -132,6 +130,11 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.use_proc_mem = !from->no_proc_mem,
 		.use_vm_readv = !from->no_vm_readv,
 	};
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (selection_has_layer(&from->selection, i) &&
+		    !(i == HOOK_STDIO && from->no_stdio))
+			to->hooks.written[i] = from->selection.hooks[i];
+	}
 }
 
 /* @return whether the program is to run under a filter; says why not. */

@@ -4,6 +4,7 @@
  * tracer/calls.c turns them into calls, tracer/decode.c calls into events; writer/ puts them on disk. */
 #include "launchers/doctor.h"
 #include "launchers/explain.h"
+#include "launchers/list-hooks.h"
 #include "launchers/options.h"
 #include "launchers/program.h"
 #include "launchers/start.h"
@@ -114,6 +115,8 @@ static int act(enum options_action action, const struct options *options)
 		print_version();
 		return fflush(stdout) == 0 ? 0 : EXIT_OURS;
 	default:
+		if (options->list_hooks)
+			return list_hooks(options) == 0 ? 0 : EXIT_OURS;
 		for (size_t i = 0; i < options->warnings.count && !options->quiet; i++)
 			start_say("%s", options->warnings.items[i]);
 		return options->doctor ? doctor(options) : run(options);

@@ -355,12 +355,14 @@ static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_STDIO] = offsetof(struct options, no_stdio),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
 	[OPTION_DOCTOR] = offsetof(struct options, doctor),
+	[OPTION_LIST_HOOKS] = offsetof(struct options, list_hooks),
 	[OPTION_JSON] = offsetof(struct options, json),
 	[OPTION_NO_SECCOMP] = offsetof(struct options, no_seccomp),
 	[OPTION_NO_SYSCALL_INFO] = offsetof(struct options, no_syscall_info),
 	[OPTION_NO_PROC_MEM] = offsetof(struct options, no_proc_mem),
 	[OPTION_NO_VM_READV] = offsetof(struct options, no_vm_readv),
 	[OPTION_NO_SETPTRACER] = offsetof(struct options, no_setptracer),
+	[OPTION_NO_EMULATION] = offsetof(struct options, no_emulation),
 };
 
 /* The last of -q and -v counts. */
@@ -513,7 +515,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 		buf_add_str(error, "--json says how --doctor is to print: give both");
 		return -1;
 	}
-	if (options->argc == 0 && !options->doctor) {
+	if (options->argc == 0 && !options->doctor && !options->list_hooks) {
 		buf_add_str(error,
 			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
 		return -1;

@@ -47,7 +47,8 @@ struct options {
 	unsigned verbose; /* how many -v */
 	bool debug;
 	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
-	bool json;   /* … and print JSON */
+	bool list_hooks;
+	bool json; /* … and print JSON */
 
 	/* Steps of the fallback ladder, forced for tests. */
 	bool no_seccomp;
@@ -55,6 +56,7 @@ struct options {
 	bool no_proc_mem;
 	bool no_vm_readv;
 	bool no_setptracer;
+	bool no_emulation;
 
 	bool stderr_closed; /* set by main: there was no stderr to begin with */
 

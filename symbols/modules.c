@@ -1,6 +1,7 @@
 #include "symbols/modules.h"
 
 #include "base/buf.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,20 +51,11 @@ int modules_copy(struct modules *to, const struct modules *from)
 
 const struct module *modules_find(const struct modules *modules, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = modules->count;
+	size_t below = sorted_up_to(modules->items, modules->count, sizeof(*modules->items),
+				    offsetof(struct module, begin), address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct module *module = &modules->items[middle];
-		if (address < module->begin)
-			high = middle;
-		else if (address >= module->end)
-			low = middle + 1;
-		else
-			return module;
-	}
-	return NULL;
+	return below > 0 && address < modules->items[below - 1].end ? &modules->items[below - 1]
+								    : NULL;
 }
 
 static int read_maps(struct buf *text, int pid)
@@ -92,9 +84,8 @@ static int read_maps(struct buf *text, int pid)
 	return n < 0 ? -1 : 0;
 }
 
-/* Understands a line of maps; the path stays in the line. @return whether it is an executable
- * mapping of a file. */
-static bool parse_line(char *line, struct module *module)
+/* Understands a line of maps; the path stays in the line. Of anonymous memory there is none. */
+static bool parse_line(char *line, struct module *module, bool *executable)
 {
 	char execute;
 	unsigned major;
@@ -104,11 +95,11 @@ static bool parse_line(char *line, struct module *module)
 	*module = (struct module){0};
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%c%*c %" SCNx64 " %x:%x %" SCNu64 " %n",
 		   &module->begin, &module->end, &execute, &module->offset, &major, &minor,
-		   &module->inode, &path) != 7 ||
-	    execute != 'x' || line[path] != '/')
+		   &module->inode, &path) != 7)
 		return false;
+	*executable = execute == 'x';
 	module->device = makedev(major, minor);
-	module->path = line + path;
+	module->path = line[path] == '/' ? line + path : NULL;
 	return true;
 }
 
@@ -143,11 +134,12 @@ static int append(struct modules *modules, size_t *room, const struct module *ne
 	return 0;
 }
 
-/* The mappings as the kernel lists them, without objects. */
+/* The executable mappings of files as the kernel lists them, without objects. */
 static int list(struct modules *modules, int pid)
 {
 	struct buf text = {0};
 	struct module next;
+	bool executable;
 	size_t room = 0;
 	int result = read_maps(&text, pid);
 
@@ -159,7 +151,7 @@ static int list(struct modules *modules, int pid)
 		char *end = strchrnul(line, '\n');
 		char *behind = *end ? end + 1 : end;
 		*end = '\0';
-		if (parse_line(line, &next))
+		if (parse_line(line, &next, &executable) && executable && next.path)
 			result = append(modules, &room, &next);
 		line = behind;
 	}
@@ -167,6 +159,48 @@ static int list(struct modules *modules, int pid)
 	buf_free(&text);
 	errno = error;
 	return result;
+}
+
+/* @return whether the mapping is part of a module. */
+static bool is_known(const struct modules *modules, const struct module *mapping)
+{
+	const struct module *module = modules_find(modules, mapping->begin);
+
+	return module && mapping->end <= module->end && module->inode == mapping->inode &&
+	       module->device == mapping->device &&
+	       module->offset + (mapping->begin - module->begin) == mapping->offset;
+}
+
+bool modules_know(const struct modules *modules, int pid, const struct stretch *wanted,
+		  struct stretch *known)
+{
+	struct buf text = {0};
+	struct module next;
+	bool executable;
+
+	*known = (struct stretch){0};
+	if (read_maps(&text, pid) < 0 || !buf_str(&text)) {
+		buf_free(&text);
+		return false;
+	}
+	for (char *line = text.data; *line;) {
+		char *end = strchrnul(line, '\n');
+		char *behind = *end ? end + 1 : end;
+		*end = '\0';
+		if (!parse_line(line, &next, &executable) || next.begin != known->end ||
+		    (next.path && !is_known(modules, &next))) {
+			if (known->end > wanted->begin)
+				break;
+			*known = (struct stretch){next.end, next.end};
+			if (!next.path || is_known(modules, &next))
+				known->begin = next.begin;
+		} else {
+			known->end = next.end;
+		}
+		line = behind;
+	}
+	buf_free(&text);
+	return known->begin <= wanted->begin && wanted->end <= known->end;
 }
 
 static bool is_mapped_file(const char *path, const struct module *module)

@@ -32,6 +32,18 @@ struct modules {
 int modules_read(struct modules *modules, struct objects *objects, int pid,
 		 void (*gone)(const struct module *, void *), void *data);
 
+/* Mappings side by side. */
+struct stretch {
+	uint64_t begin;
+	uint64_t end;
+};
+
+/* Looks at the mappings of `pid` around `wanted`. @return whether no code can come of them that `modules` does
+ * not have: all are anonymous memory, or modules already. Then `*known` is the whole stretch of such mappings that
+ * `wanted` lies in. Not if the mappings cannot be read. */
+bool modules_know(const struct modules *modules, int pid, const struct stretch *wanted,
+		  struct stretch *known);
+
 /* @return the module that holds `address`, NULL: none. */
 const struct module *modules_find(const struct modules *modules, uint64_t address);
 

@@ -301,18 +301,3 @@ fail:
 	errno = ENOMEM;
 	return -1;
 }
-
-size_t frames_below(const struct frames *frames, uint64_t address)
-{
-	size_t low = 0;
-	size_t high = frames->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (frames->items[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}

@@ -45,6 +45,11 @@ const Elf64_Phdr *elf_file_segment(const struct elf_file *file, uint64_t address
 /* @return the build-id, NULL: none. */
 const unsigned char *elf_file_build_id(const struct elf_file *file, size_t *len);
 
+/* object-variables.c: see object_variables and object_has_text. */
+void object_variables_in(const struct elf_file *file, const char *const *prefixes,
+			 object_variable_fn *each, void *data);
+bool object_text_in(const struct elf_file *file, const char *text);
+
 /* The function symbols of an object. */
 struct symbol_set {
 	struct object_symbol *items;
@@ -70,9 +75,6 @@ void symbol_set_free(struct symbol_set *set);
 const struct object_symbol *symbol_set_find(const struct symbol_set *set, const char *name,
 					    const struct object_symbol *previous);
 
-/* @return how many symbols begin at or below the address. */
-size_t symbol_set_below(const struct symbol_set *set, uint64_t address);
-
 /* A frame description entry: code that .eh_frame knows to be one piece. */
 struct frame {
 	uint64_t begin;
@@ -87,9 +89,6 @@ struct frames {
 
 /* Reads .eh_frame. @return 0, or -1 with errno ENOMEM. */
 int frames_read(struct frames *frames, const struct elf_file *file);
-
-/* @return how many frames begin at or below the address. */
-size_t frames_below(const struct frames *frames, uint64_t address);
 
 /* Looks for the separate debug file of the object that was opened by `path`.
  * @return 0 with the file mapped, or -1 with errno (ENOENT: there is none). */

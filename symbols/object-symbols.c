@@ -309,18 +309,3 @@ const struct object_symbol *symbol_set_find(const struct symbol_set *set, const 
 		i = set->nexts[i - 1];
 	return i ? &set->items[i - 1] : NULL;
 }
-
-size_t symbol_set_below(const struct symbol_set *set, uint64_t address)
-{
-	size_t low = 0;
-	size_t high = set->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (set->items[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}

@@ -1,6 +1,7 @@
 #include "symbols/object.h"
 
 #include "base/map.h"
+#include "base/sorted.h"
 #include "symbols/object-parts.h"
 
 #include <errno.h>
@@ -207,6 +208,14 @@ const struct object_symbol *object_symbols(const struct object *object, size_t *
 	return object->symbols.items;
 }
 
+size_t object_symbols_up_to(const struct object *object, uint64_t address)
+{
+	const struct symbol_set *set = &object->symbols;
+
+	return sorted_up_to(set->items, set->count, sizeof(*set->items),
+			    offsetof(struct object_symbol, address), address);
+}
+
 const struct object_symbol *object_named(const struct object *object, const char *name,
 					 const struct object_symbol *previous)
 {
@@ -221,7 +230,7 @@ static bool symbol_bounds(const struct object *object, uint64_t address, uint64_
 	/* Symbols nest in hand-written code only, and not deep. */
 	enum { DEPTH = 32 };
 	const struct symbol_set *set = &object->symbols;
-	size_t below = symbol_set_below(set, address);
+	size_t below = object_symbols_up_to(object, address);
 
 	for (size_t i = below; i > 0 && below - i < DEPTH; i--) {
 		const struct object_symbol *symbol = &set->items[i - 1];
@@ -248,7 +257,8 @@ bool object_bounds(const struct object *object, uint64_t address, uint64_t *begi
 
 	if (!segment || (!frames->read && frames_read(frames, file) < 0))
 		return false;
-	size_t below = frames_below(frames, address);
+	size_t below = sorted_up_to(frames->items, frames->count, sizeof(*frames->items),
+				    offsetof(struct frame, begin), address);
 	if (below && address < frames->items[below - 1].end) {
 		*begin = frames->items[below - 1].begin;
 		*end = frames->items[below - 1].end;
@@ -286,6 +296,17 @@ const unsigned char *object_code(const struct object *object, uint64_t address, 
 const unsigned char *object_data(const struct object *object, uint64_t address, size_t *len)
 {
 	return bytes_at(object, address, PF_R, len);
+}
+
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data)
+{
+	object_variables_in(&object->file, prefixes, each, data);
+}
+
+bool object_has_text(const struct object *object, const char *text)
+{
+	return object_text_in(&object->file, text);
 }
 
 uint64_t object_address_of(const struct object *object, uint64_t offset)
@@ -343,6 +364,14 @@ enum object_names object_names(const struct object *object)
 enum object_libc object_libc(const struct object *object)
 {
 	return object->libc;
+}
+
+bool object_has_c_start(const struct object *object)
+{
+	const struct elf_file *file = &object->file;
+
+	return !file->nsections || elf_file_section(file, SHT_INIT_ARRAY, NULL, NULL) ||
+	       elf_file_section(file, SHT_PROGBITS, ".init", NULL);
 }
 
 bool object_is_position_independent(const struct object *object)

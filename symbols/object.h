@@ -47,10 +47,24 @@ struct object *objects_get(struct objects *objects, const char *path);
 /* All function symbols, by address; of one address the global ones first. */
 const struct object_symbol *object_symbols(const struct object *object, size_t *count);
 
+/* @return how many of these symbols begin at or below the address. */
+size_t object_symbols_up_to(const struct object *object, uint64_t address);
+
 /* @return the first symbol of this name by address, or the next one after `previous`; NULL: no
  * more. Fast. */
 const struct object_symbol *object_named(const struct object *object, const char *name,
 					 const struct object_symbol *previous);
+
+/* A variable: its name, with a version perhaps, valid for the call, and its address. */
+typedef void object_variable_fn(void *data, const char *name, uint64_t address);
+
+/* Calls `each` for the variables that the file's own tables name and whose names begin with one of the
+ * prefixes (up to a NULL), in no order; some twice. */
+void object_variables(const struct object *object, const char *const *prefixes,
+		      object_variable_fn *each, void *data);
+
+/* @return whether the text stands anywhere in what is loaded of the file. Slow. */
+bool object_has_text(const struct object *object, const char *text);
 
 /* The code of the function that holds `address`: by its FDE (.eh_frame), else by its symbol's
  * size, else up to the next symbol. An FDE that begins inside a symbol (a .cold part) is its own
@@ -78,6 +92,10 @@ bool object_irelative(const struct object *object, size_t *at, uint64_t *resolve
 
 enum object_names object_names(const struct object *object);
 enum object_libc object_libc(const struct object *object);
+
+/* @return whether the file may have a C library in it: its start-up code is there, or nothing tells of sections.
+ * Go's own programs have none, nor has what is written without a library. */
+bool object_has_c_start(const struct object *object);
 bool object_is_position_independent(const struct object *object);
 
 /* Room for what others derive from an object and want to keep with it (plans of its functions);

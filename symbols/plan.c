@@ -77,16 +77,9 @@ static bool has_symbol(const struct object *object, uint64_t address)
 	size_t count;
 	const struct object_symbol *symbols = object_symbols(object, &count);
 
-	for (size_t low = 0, high = count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-		if (symbols[middle].address == address)
-			return true;
-		if (symbols[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
+	size_t below = object_symbols_up_to(object, address);
+
+	return below > 0 && symbols[below - 1].address == address;
 }
 
 static int by_address(const void *a, const void *b)

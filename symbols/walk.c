@@ -141,18 +141,11 @@ static bool is_everyones(const struct walk *walk, uint64_t address)
 	};
 	size_t count;
 	const struct object_symbol *symbols = object_symbols(walk->object, &count);
-	size_t low = 0;
 
-	for (size_t high = count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-		if (symbols[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < count && symbols[low].address == address; low++) {
+	for (size_t at = object_symbols_up_to(walk->object, address);
+	     at > 0 && symbols[at - 1].address == address; at--) {
 		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-			if (strcmp(symbols[low].name, names[i]) == 0)
+			if (strcmp(symbols[at - 1].name, names[i]) == 0)
 				return true;
 		}
 	}

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -12,7 +13,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib.run import BUILD, EXTRA, PATIENCE, ROOT, TRACER, Runner  # noqa: E402
 
+
 def pytest_configure(config):
+	# A shell starts what runs in the background with these ignored, and the programs would be, too.
+	signal.signal(signal.SIGINT, signal.default_int_handler)
+	signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 	config.addinivalue_line("markers", "full: long; only in make test-full")
 
 

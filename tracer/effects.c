@@ -142,6 +142,14 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		    call->args[1] == 0 && !proc_capable(CAP_SYS_PTRACE))
 			hooks_withdraw(task);
 		break;
+	case EFFECT_MMAP:
+		if (!(call->args[3] & MAP_ANONYMOUS))
+			hooks_file_mapped(task);
+		break;
+	case EFFECT_MPROTECT:
+		frame->brings_code = (call->args[2] & PROT_EXEC) &&
+				     hooks_expect_code(tracer, task, call->args[0], call->args[1]);
+		break;
 	case EFFECT_SIGMASK:
 		begin_sigmask(task, call);
 		break;
@@ -197,7 +205,7 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_MMAP:
 		return (call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS);
 	case EFFECT_MPROTECT:
-		return call->args[2] & PROT_EXEC;
+		return frame->brings_code;
 	default:
 		return false;
 	}
@@ -422,11 +430,15 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		end_unshare(tracer, task, call);
 		break;
 	case EFFECT_MMAP:
-		if ((call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS))
+		if (call->args[3] & MAP_ANONYMOUS)
+			break;
+		/* Others may have looked since it began. */
+		hooks_file_mapped(task);
+		if (call->args[2] & PROT_EXEC)
 			notify_mapped(tracer, task, (uint64_t)call->ret, call->args[1]);
 		break;
 	case EFFECT_MPROTECT:
-		if (call->args[2] & PROT_EXEC)
+		if (frame->brings_code)
 			notify_mapped(tracer, task, call->args[0], call->args[1]);
 		break;
 	case EFFECT_AIO_SUBMIT:

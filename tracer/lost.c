@@ -12,6 +12,12 @@ static const char *const lost_names[LOST_COUNT] = {
 	[LOST_SETUID] = "setuid",
 	[LOST_UNVERIFIED] = "unverified",
 	[LOST_UNHOOKED_STDIO] = "unhooked:stdio",
+	[LOST_UNHOOKED_MPI] = "unhooked:mpi",
+	[LOST_UNHOOKED_HDF5] = "unhooked:hdf5",
+	[LOST_UNSIZED_MPI] = "unsized:mpi",
+	[LOST_UNSIZED_HDF5] = "unsized:hdf5",
+	[LOST_UNNAMED_MPI] = "unnamed:mpi",
+	[LOST_UNNAMED_HDF5] = "unnamed:hdf5",
 	[LOST_OWN_FILTER] = "own_filter",
 };
 

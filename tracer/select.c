@@ -41,29 +41,57 @@ bool selection_class(unsigned index, const char **name, const char **what, bool 
 	return true;
 }
 
-/* @return whether the item is the layer or one of its calls. */
-static bool set_streams(struct selection *selection, const char *item, bool value)
+static bool is_named(const struct hook_row *row, const char *item)
 {
-	bool layer = strcmp(item, "stdio") == 0;
+	if (strcmp(item, row->name) == 0)
+		return true;
+	for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++) {
+		if (strcmp(item, row->symbols[n]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* @return whether the item, `layer` or `layer:group`, holds the row. */
+static bool holds(const char *item, const char *layer, const struct hook_row *row, bool value)
+{
+	size_t len = strlen(layer);
+
+	if (strncmp(item, layer, len) != 0)
+		return false;
+	/* What is taken away is all of it. */
+	if (item[len] == '\0')
+		return row->mode == HOOK_DEFAULT || !value;
+	if (item[len] != ':')
+		return false;
+	if (strcmp(item + len + 1, "all") == 0)
+		return true;
+	return strcmp(item + len + 1, row->group) == 0 && (row->mode != HOOK_ALL || !value);
+}
+
+/* @return whether the item is a layer, a group, or one of their functions. */
+static bool set_hooks(struct selection *selection, const char *item, bool value)
+{
 	bool known = false;
 
-	for (size_t i = 0; i < hooks_stdio_count; i++) {
-		const struct hook_row *row = &hooks_stdio[i];
-		bool named = strcmp(item, row->name) == 0;
-		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++)
-			named |= strcmp(item, row->symbols[n]) == 0;
-		if (layer || named) {
-			selection->streams[i] = value;
+	for (unsigned layer = 0; layer < HOOK_LAYERS; layer++) {
+		const struct hook_table *table = &hook_tables[layer];
+		for (size_t i = 0; i < table->count; i++) {
+			const struct hook_row *row = &table->rows[i];
+			if (row->mode == HOOK_NEVER ||
+			    (!holds(item, table->name, row, value) && !is_named(row, item)))
+				continue;
+			selection->hooks[layer][i] = value;
 			known = true;
 		}
 	}
 	return known;
 }
 
-bool selection_has_streams(const struct selection *selection)
+bool selection_has_layer(const struct selection *selection, enum hook_layer layer)
 {
-	for (size_t i = 0; i < hooks_stdio_count; i++) {
-		if (selection->streams[i])
+	for (size_t i = 0; i < hook_tables[layer].count; i++) {
+		if (selection->hooks[layer][i])
 			return true;
 	}
 	return false;
@@ -74,7 +102,8 @@ void selection_default(struct selection *selection)
 	*selection = (struct selection){0};
 	for (size_t i = 0; i < syscall_row_count; i++)
 		selection->rows[i] = classes[syscall_rows[i].class].on;
-	set_streams(selection, "stdio", true);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++)
+		set_hooks(selection, hook_tables[i].name, true);
 }
 
 static bool row_matches(const struct syscall_row *row, const char *item)
@@ -113,7 +142,7 @@ static bool set(struct selection *selection, const char *item, bool value)
 		selection->network = value;
 	if (strcmp(item, classes[CLASS_MEMORY].name) == 0)
 		selection->memory = value;
-	return set_streams(selection, item, value) || known;
+	return set_hooks(selection, item, value) || known;
 }
 
 static void explain(struct buf *error, const char *item)
@@ -122,7 +151,10 @@ static void explain(struct buf *error, const char *item)
 	const char *what;
 	bool on;
 
-	buf_addf(error, "-e: nothing is called '%s': give posix, stdio, a class (", item);
+	buf_addf(error,
+		 "-e: nothing is called '%s': give posix, stdio, mpi, hdf5, mpi:GROUP or "
+		 "hdf5:GROUP (--list-hooks), a class (",
+		 item);
 	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++)
 		buf_addf(error, "%s%s", i ? " " : "", name);
 	buf_add_str(error, ") or a call such as openat; +ITEM adds, !ITEM removes");
@@ -140,7 +172,7 @@ static int apply_item(struct selection *selection, const char *item, struct buf 
 		selection->ipc = false;
 		selection->network = false;
 		selection->memory = false;
-		memset(selection->streams, 0, sizeof(selection->streams));
+		memset(selection->hooks, 0, sizeof(selection->hooks));
 		selection->replaced = true;
 	}
 	if (!set(selection, item, !remove)) {

@@ -3,18 +3,18 @@
 #define TRACER_SELECT_H
 
 #include "base/buf.h"
+#include "symbols/hooks.h"
 
 #include <stdbool.h>
 
-#define SELECTION_MAX_ROWS    512
-#define SELECTION_MAX_STREAMS 128
+#define SELECTION_MAX_ROWS 512
 
 struct selection {
 	bool rows[SELECTION_MAX_ROWS]; /* by row of the syscall table */
 	bool ipc;                      /* calls on terminals, pipes and other anonymous files */
 	bool network;                  /* calls on sockets */
-	bool streams[SELECTION_MAX_STREAMS]; /* by row of the stdio table */
-	bool memory;                         /* mmap without a file */
+	bool hooks[HOOK_LAYERS][HOOK_MOST_ROWS]; /* by row of each layer's table */
+	bool memory;                             /* mmap without a file */
 	bool traps;    /* breakpoints are placed: what becomes of SIGTRAP is followed */
 	bool replaced; /* a bare item has replaced the default set */
 };
@@ -23,13 +23,13 @@ struct selection {
 void selection_default(struct selection *selection);
 
 /* Applies `[trace=]ITEM,…`, left to right: a bare ITEM replaces the default set (once; the next bare
- * one joins it), `+ITEM` adds, `!ITEM` removes. ITEM is a layer (`posix`), a `%class` or a call's name,
- * the trace's or the kernel's.
+ * one joins it), `+ITEM` adds, `!ITEM` removes. ITEM is a layer (`posix`, `stdio`, `mpi`), a group of one
+ * (`mpi:p2p`; `mpi:all`: everything), a `%class` or a call's name, the trace's or the kernel's.
  * @return 0, or -1 with one sentence in `error` that says which items are known. */
 int selection_apply(struct selection *selection, const char *items, struct buf *error);
 
-/* @return whether any call of a stream is recorded. */
-bool selection_has_streams(const struct selection *selection);
+/* @return whether any function of the layer is recorded. */
+bool selection_has_layer(const struct selection *selection, enum hook_layer layer);
 
 /* Lists the classes with what they hold, for --help and the manual: one call per class, in order.
  * @return false behind the last one. `on`: part of the default set. */

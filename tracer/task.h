@@ -26,6 +26,12 @@ enum lost {
 	LOST_SETUID,
 	LOST_UNVERIFIED,
 	LOST_UNHOOKED_STDIO,
+	LOST_UNHOOKED_MPI,
+	LOST_UNHOOKED_HDF5,
+	LOST_UNSIZED_MPI, /* calls whose bytes are not known: a datatype or a communicator is not */
+	LOST_UNSIZED_HDF5, /* … a type or a selection */
+	LOST_UNNAMED_MPI,  /* calls on a file that was not seen being opened */
+	LOST_UNNAMED_HDF5,
 	LOST_OWN_FILTER,
 	LOST_COUNT,
 };
@@ -99,12 +105,18 @@ struct hook_space;
 /* A call in flight, from its entry to its event: of the kernel, or of a hooked function. */
 struct frame {
 	struct call call; /* of a hooked function: without a row; sp is that of its entry */
-	const struct hook_function *hook; /* NULL: a system call */
+	struct hook_function *hook; /* NULL: a system call */
 	uint64_t return_address;
 	bool no_result;    /* of a hooked function: it has ended where that cannot be seen */
 	unsigned handlers; /* the task's, when it began */
 	const char *name;  /* as written */
-	struct name *path; /* what fhash says, when it is a path's */
+	/* Of a library's function: */
+	bool inner;          /* made by another call of the library */
+	bool has_size;       /* size_sum is known */
+	uint64_t size_sum;   /* bytes that it moves */
+	uint64_t values[16]; /* its arguments; behind them, in Fortran, where its result goes */
+	uint64_t notes[4];   /* the layer's, from the entry to the end */
+	struct name *path;   /* what fhash says, when it is a path's */
 	struct name *new_path;
 	struct file *file; /* of the descriptor */
 	struct file *out_file;
@@ -114,6 +126,7 @@ struct frame {
 	int dirfd;
 	bool record;           /* an event will be written */
 	bool needs_exit;       /* its result matters: for the event or for the state */
+	bool brings_code;      /* that may have to be hooked */
 	bool untraced_cleared; /* CLONE_UNTRACED was taken away */
 	bool interrupted;      /* ended with one of the kernel's restart codes */
 	bool in_handler;   /* and a handler runs since; `handler_sp` is its first stack pointer */

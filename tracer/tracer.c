@@ -28,7 +28,7 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	tracer_observe(tracer, &tracer->entry_mark);
 	privileges_init(&tracer->privileges);
 	tracer_observe(tracer, &tracer->privileges);
-	if (options->hooks.streams || options->hooks.npatterns) {
+	if (hooks_are_wanted(&options->hooks)) {
 		tracer->hooks = hooks_new(&options->hooks);
 		if (!tracer->hooks)
 			goto fail;

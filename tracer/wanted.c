@@ -32,10 +32,11 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 		bool selected = selection->rows[i];
 		switch (row->effect) {
 		case EFFECT_MMAP:
-			/* Executable mappings are where code comes from, recorded or not. */
+			/* Executable mappings are where code comes from, recorded or not; what
+			 * was mapped otherwise may become executable. */
 			if (selected && selection->memory)
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
-			else if (selected)
+			else if (selected || selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 1, {has_file}};
 			else
 				rules[n++] =

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from lib.hooked import (Func, consistent, functions, hooked, libc, matrix, same_functions, seen, signed, some)
-from lib.run import PROGRAMS, exit_line_agrees, program, same_outside
+from lib.run import EXTRA, PROGRAMS, exit_line_agrees, program, same_outside
 from lib.trace import Trace
 
 EVERY = ["-x", "hooked_*"]
@@ -50,6 +50,18 @@ def test_ends(runner, form, case, monkeypatch):
 	same_functions(run)
 	if case != "coroutines":
 		consistent(run)
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("case", ("recursion", "tail", "longjmp", "switch", "signals", "fork", "clone"))
+def test_without_emulation(runner, form, case):
+	"""All that breakpoints displace is executed elsewhere."""
+	native = runner.native([form.build("hooks_ends"), case])
+	run = traced(runner, form, "hooks_ends", case, ["--no-emulation"])
+	assert run.status == native.status
+	if case != "fork":
+		same_functions(run)
 	assert not any(trace.lost() for trace in run.traces), run.stderr
 
 
@@ -140,10 +152,70 @@ def test_exec(runner, form):
 	assert len(run.of("exec")) == 1
 
 
+# --- functions that are chosen at run time --------------------------------------
+
+def copies(run):
+	return [tuple(map(int, line.split("\t")[1:])) for line in run.stdout.decode().splitlines()
+		if line.startswith("copy\t")]
+
+
+CHOSEN = ("gcc.static.O2", "gcc.static-pie.O2", "gcc.pie.O2", "gcc.no-pie.O0", "clang.static-pie.O1", "clang.pie.O1")
+
+
+@pytest.mark.parametrize("form", some(*CHOSEN))
+@pytest.mark.parametrize("now", [False, True], ids=["lazy", "now"])
+def test_chosen_functions(runner, form, now):
+	"""What an IFUNC's resolver chose is hooked under the IFUNC's name before the first call: that of a constructor
+	here. The resolver and what it did not choose are no calls."""
+	args = [form.build("hooks_ifunc")]
+	env = {"LD_BIND_NOW": "1" if now else None}
+	run = runner.traced(args, [*EVERY, "-x", "memcpy"], env=env)
+	assert run.status == 0 and not run.notes, run.stderr
+	assert hooked(run)["hooked_chosen"] == functions(run.stdout.decode())["hooked_chosen"]
+	assert names(run) == {"hooked_chosen", "memcpy"}
+	found = collections.Counter((signed(event.args["a0"]), signed(event.args["a1"]), event.args["a2"], event.ret)
+				    for event in run.events if event.name == "memcpy")
+	for to, source, length in copies(run):
+		assert found[(to, source, length, to)] == 1, (to, source, length)
+	assert re.search(rb"hooks (\d+) of \1\b", run.stderr), run.stderr
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+def test_chosen_later(runner):
+	"""By dlsym, in each process by itself: other processes had the file before, or have it at the same time."""
+	path, library = prototype("gcc.pie.O2").build("hooks_ifunc"), program("hooks_lib.so")
+	run = runner.traced(["sh", "-c", f"{path} {library}; {path} {library}"], EVERY)
+	assert run.status == 0, run.stderr
+	for name, processes in (("hooked_chosen", 2), ("hooked_by_library", 4)):
+		calls = [event for event in run.events if event.name == name]
+		once = functions(run.stdout.decode())[name]
+		assert len(calls) == processes * once.done and len({event.pid for event in calls}) == processes
+		assert sum(event.ret for event in calls) == processes * once.sum
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+def test_chosen_in_no_file(runner):
+	"""The kernel's own clock is code that no breakpoint can be written to."""
+	run = runner.traced([prototype("gcc.pie.O2").build("hooks_ifunc")], ["-x", "time", "-v"])
+	assert run.status == 0, run.stderr
+	if names(run) != {"time"}:
+		assert not names(run) and b"refused: time: what was chosen is in no file" in run.stderr, run.stderr
+		assert run.trace.lost() == {"unverified": 1}
+
+
+def test_resolvers_by_name(runner):
+	"""Asked for by its own name it is a function like any other."""
+	run = runner.traced([prototype("gcc.static.O2").build("hooks_ifunc")], ["-x", "choose", "-x", "hooked_chosen"])
+	assert run.status == 0, run.stderr
+	assert names(run) == {"choose", "hooked_chosen"}
+	assert hooked(run)["choose"].done == 1
+	assert hooked(run)["hooked_chosen"] == functions(run.stdout.decode())["hooked_chosen"]
+
+
 # --- registers, flags, stack --------------------------------------------------
 
 @pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O0", "gcc.static-pie.O2", "clang.no-pie.O2"))
-@pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-syscall-info"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--no-proc-mem"], ["--no-syscall-info"], ["--no-emulation"]], ids=" ".join)
 def test_shapes(both, form, options):
 	"""Every way to begin and to end; all registers, flags and the stack as without hooks."""
 	args = [form.build("hooks_shapes"), "40"]
@@ -366,6 +438,20 @@ def test_library_by_name(runner):
 	assert names(run) <= {"fputs", "_IO_fputs"} and names(run), run.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["-e", "stdio"]], ids=" ".join)
+def test_programs_that_write_code(runner, options):
+	"""Memory that becomes executable costs one stop and no more, unless it is a file's that is new. One that is mapped
+	as data, where code was, is."""
+	times = 2000
+	args = [program("hooks_jit"), str(times), LIBRARIES[0]]
+	native = runner.native(args)
+	run = runner.traced(args, [*EVERY, "-v", *options])
+	assert run.status == 0 and run.stdout == native.stdout, run.stderr
+	same_functions(run)
+	stops = int(re.search(rb" (\d+) stops", run.stderr)[1])
+	assert times < stops < times * 1.3 or "--no-seccomp" in EXTRA, run.stderr
+
+
 # --- other languages ---------------------------------------------------------
 
 @pytest.mark.parametrize("form", matrix(compilers=("gcc", "clang"), stripped=False))
@@ -420,7 +506,15 @@ def test_stripped_programs_are_said(runner):
 	subprocess.run(["strip", "-o", out, prototype("gcc.static.O2").build("hooks_ends")], check=True)
 	run = runner.traced([out, "tail"], EVERY)
 	assert run.status == 0 and not func_events(run)
-	assert b"no symbols" in run.stderr and b"hooked_*" in run.stderr, run.stderr
+	assert f"(-x hooked_* matched no function; {out} has no symbols)".encode() in run.stderr, run.stderr
+	run = runner.traced(["true"], ["-x", "_start", "-x", "no_such@*libc*"])
+	assert b"-x _start matched no function; " in run.stderr and b"/true has no symbols)" in run.stderr, run.stderr
+
+
+def test_mistaken_patterns_are_not_explained(runner):
+	"""What has symbols has another reason: the pattern."""
+	run = runner.traced([prototype("gcc.static.O2").build("hooks_ends"), "tail"], ["-x", "no_such"])
+	assert b"(-x no_such matched no function)" in run.stderr, run.stderr
 
 
 def test_separate_debug_files(runner):

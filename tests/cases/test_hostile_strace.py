@@ -10,7 +10,7 @@ from lib.straced import agrees
 
 CASES = [
 	("exec", "leader-gone"), ("exec", "in-place"), ("exec", "doomed"), ("exec", "grandchildren", 24),
-	("clone", "share-memory"), ("clone", "share-files"), ("clone", "parent"), ("clone", "same-pid", 5),
+	("clone", "share-memory"), ("clone", "parent"), ("clone", "same-pid", 5),
 	("clone", "pid-namespace"),
 	("signals", "timer", 300), ("signals", "at-exec"), ("signals", "trap"), ("signals", "flood", 400),
 	("signals", "kill-all"), ("signals", "cores", 0), ("signals", "kill-self", 15), ("signals", "parent-death"),

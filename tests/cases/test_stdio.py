@@ -500,3 +500,36 @@ def test_other_runtimes(runner, other_runtimes, name):
 	assert run.status == native.status, run.stderr
 	assert run.stdout == native.stdout
 	consistent(run)
+
+
+def says_unhooked(run):
+	said = b"has no symbols" in run.stderr
+	assert said == any("unhooked:stdio" in trace.lost() for trace in run.traces), run.stderr
+	return said
+
+
+def test_go_has_no_streams(runner, other_runtimes):
+	"""Nothing is missing of a Go program's files, whether it has its symbols or not."""
+	if "go" not in other_runtimes:
+		pytest.skip("no go")
+	path, = other_runtimes["go"]
+	subprocess.run(["strip", "-o", path + ".strip", path], check=True)
+	for one in (path, path + ".strip"):
+		run = runner.traced([one, "data"], setup=lambda cwd: os.mkdir(os.path.join(cwd, "data")))
+		assert run.stdout and not says_unhooked(run), run.stderr
+
+
+@pytest.mark.parametrize("strip", [False, True], ids=["symbols", "stripped"])
+def test_without_a_library_there_are_no_streams(runner, strip):
+	out = os.path.join(runner.fresh("none"), "alone")
+	subprocess.run(["gcc", "-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-o", out,
+			*(["-s"] if strip else []), os.path.join(HERE, "alone.c")], check=True)
+	run = runner.traced([out])
+	assert run.status == 3 and run.stdout == b"alone\n" and not says_unhooked(run), run.stderr
+
+
+@pytest.mark.parametrize("form", some("gcc.static.O2.strip", "gcc.static-pie.O2.strip", "musl.static.O2.strip",
+				      "gcc.static.O2", "gcc.pie.O2.strip"))
+def test_lost_symbols_are_said(runner, form):
+	run = runner.traced([form.build("hooks_ends"), "tail"])
+	assert run.status == 0 and says_unhooked(run) == form.nameless, run.stderr

@@ -82,7 +82,7 @@ def newest(source):
 def matrix(*, compilers=("gcc", "clang", "musl"), stripped=True):
 	"""All forms; those that `make test` runs are not marked."""
 	quick = {"gcc.pie.O2", "gcc.static.O2", "gcc.static-pie.O3.cf", "gcc.no-pie.O0", "musl.static.O2",
-		 "clang.pie.O1", "gcc.pie.O2.strip", "gcc.static.O2.strip"}
+		 "clang.pie.O1", "clang.static.O2.cf", "gcc.pie.O2.strip", "gcc.static.O2.strip"}
 	texts = []
 	for compiler in compilers:
 		for link in ("static",) if compiler == "musl" else LINKS:

@@ -24,6 +24,20 @@ __attribute__((noinline)) long hooked_library(long n)
 #endif
 }
 
+/* Chosen by the first call or by dlsym, long after the library was mapped. */
+static long by_library(long n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n * 3;
+}
+
+__attribute__((used)) static long (*choose(void))(long)
+{
+	return by_library;
+}
+
+long hooked_by_library(long n) __attribute__((ifunc("choose")));
+
 /* Streams by a library's own calls. */
 int stream_library(const char *path)
 {

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/path.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -222,6 +223,33 @@ static void clock_agrees_with_real_time_and_never_goes_back(void **state)
 	}
 }
 
+static void sorted_things_are_counted(void **state)
+{
+	struct thing {
+		char name;
+		uint64_t number;
+	} things[20];
+
+	(void)state;
+	assert_int_equal(sorted_up_to(NULL, 0, sizeof(*things), 0, UINT64_MAX), 0);
+	/* Pairs of 0, 3, 6, …, the last of UINT64_MAX. */
+	for (size_t i = 0; i < 20; i++)
+		things[i] = (struct thing){'x', i < 18 ? i / 2 * 3 : UINT64_MAX};
+	for (size_t count = 0; count <= 20; count++) {
+		for (uint64_t most = 0; most < 30; most++) {
+			size_t expected = 0;
+			while (expected < count && things[expected].number <= most)
+				expected++;
+			assert_int_equal(sorted_up_to(things, count, sizeof(*things),
+						      offsetof(struct thing, number), most),
+					 expected);
+		}
+		assert_int_equal(sorted_up_to(things, count, sizeof(*things),
+					      offsetof(struct thing, number), UINT64_MAX),
+				 count);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +260,7 @@ int main(void)
 		cmocka_unit_test(paths_become_absolute),
 		cmocka_unit_test(paths_are_below_by_components),
 		cmocka_unit_test(numbers_are_read_whole),
+		cmocka_unit_test(sorted_things_are_counted),
 		cmocka_unit_test(clock_agrees_with_real_time_and_never_goes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

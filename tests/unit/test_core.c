@@ -184,6 +184,8 @@ static void become_tracee(const char *what, int go, const struct selection *sele
 		_exit(101);
 	if (filter && filter_install(insns, len) < 0)
 		_exit(102);
+	/* LeakSanitizer is a tracer itself. */
+	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 	execl("/proc/self/exe", "tracee", what, NULL);
 	_exit(103);
 }

@@ -23,11 +23,11 @@
 #include <cmocka.h>
 
 #define PAGE 4096
-/* Far from each other, so that a displacement may not reach. */
-#define CODE  ((unsigned char *)0x100000000)
-#define SPARE ((unsigned char *)0x100800000)
+/* Far from each other, so that a displacement may not reach, and from what sanitizers keep for themselves. */
+#define CODE  ((unsigned char *)0x400000000000)
+#define SPARE ((unsigned char *)0x400000800000)
 #define AWAY  ((unsigned char *)0x500000000000)
-#define STACK ((unsigned char *)0x200000000)
+#define STACK ((unsigned char *)0x300000000000)
 
 #define FLAGS 0xcd5U /* CF PF AF ZF SF DF OF */
 

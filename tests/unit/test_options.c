@@ -96,7 +96,7 @@ static void test_defaults(void **state)
 	assert_false(o->v2 || o->paths_given || o->names_kernel || o->no_compress);
 	assert_false(o->quiet || o->debug || o->verbose || o->no_placement);
 	assert_false(o->no_seccomp || o->no_syscall_info || o->no_proc_mem || o->no_vm_readv ||
-		     o->no_setptracer);
+		     o->no_setptracer || o->no_emulation);
 	selection_default(&selection);
 	assert_memory_equal(&selection, &o->selection, sizeof(selection));
 	free(cwd);
@@ -351,10 +351,12 @@ static void test_ladder(void **state)
 	assert_true(p->options.no_seccomp);
 	assert_false(p->options.no_syscall_info);
 	drop(p);
-	p = parse_ok("--no-syscall-info --no-proc-mem --no-vm-readv --no-setptracer x");
+	p = parse_ok(
+		"--no-syscall-info --no-proc-mem --no-vm-readv --no-setptracer --no-emulation x");
 	assert_false(p->options.no_seccomp);
 	assert_true(p->options.no_syscall_info && p->options.no_proc_mem);
 	assert_true(p->options.no_vm_readv && p->options.no_setptracer);
+	assert_true(p->options.no_emulation);
 	drop(p);
 }
 

@@ -1,7 +1,7 @@
 /* Hooked calls: which of them are under way in a thread, and what comes of them. A call is known by the
  * stack pointer at its entry and its return address. */
 #include "tracer/decode.h"
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/image.h"
 #include "tracer/lost.h"
 #include "tracer/memory.h"
@@ -29,7 +29,7 @@
 
 static bool is_stdio(const struct frame *frame)
 {
-	return frame->hook && frame->hook->row;
+	return frame->hook && frame->hook->layer == HOOK_STDIO;
 }
 
 /* exit and the like: what they do to streams is the streams', but they are no calls of a stream. */
@@ -221,7 +221,7 @@ static bool is_made_up(struct tracer *tracer, struct task *task,
 {
 	uint64_t closer;
 
-	if (!function->row || function->libc != OBJECT_MUSL)
+	if (function->layer != HOOK_STDIO || function->libc != OBJECT_MUSL)
 		return false;
 	for (const struct hook_field *f = function->row->fields; f->kind != HOOK_END; f++) {
 		uint64_t stream = arch_regs_function_arg(regs, f->arg);
@@ -230,6 +230,37 @@ static bool is_made_up(struct tracer *tracer, struct task *task,
 			return true;
 	}
 	return false;
+}
+
+/* @return whether a call at `sp` is made by another one of the same layer: the outermost is the program's. */
+static bool is_inner(const struct task *task, enum hook_layer layer, uint64_t sp)
+{
+	for (size_t i = 0; layer != HOOK_FUNC && i < task->nframes; i++) {
+		const struct frame *outer = &task->frames[i];
+		if (!outer->hook || outer->hook->layer != layer ||
+		    !is_inside(outer, task->handlers, sp) ||
+		    (outer->hook->row->serves & HOOK_CALLS_BACK))
+			continue;
+		/* A stream's call that is not recorded hides nothing. */
+		if (layer != HOOK_STDIO || outer->record)
+			return true;
+	}
+	return false;
+}
+
+static void read_arguments(struct tracer *tracer, struct task *task, struct frame *frame,
+			   const struct arch_regs *regs, bool inner)
+{
+	const struct hook_function *function = frame->hook;
+
+	for (unsigned n = 0; n < 6; n++)
+		frame->call.args[n] = arch_regs_function_arg(regs, n);
+	frame->record =
+		!task->process->excluded && !inner && !function->silent && !function->only_chooses;
+	if (function->layer == HOOK_STDIO)
+		frame->record = frame->record && take_fields(tracer, task, frame);
+	else if (function->row)
+		library_begin(tracer, task, frame, regs, inner);
 }
 
 void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
@@ -253,13 +284,9 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 		if (next || is_left(tracer, task, frame, sp))
 			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
 	}
-	/* Streams use each other; the outermost call is the program's. */
-	for (size_t i = 0; function->row && i < task->nframes; i++) {
-		const struct frame *outer = &task->frames[i];
-		if (is_stdio(outer) && outer->record && is_inside(outer, task->handlers, sp))
-			return;
-	}
-	if (is_made_up(tracer, task, function, regs))
+	bool inner = is_inner(task, function->layer, sp);
+	/* What streams do inside a call teaches nothing; other layers go on looking. */
+	if ((inner && function->layer == HOOK_STDIO) || is_made_up(tracer, task, function, regs))
 		return;
 	struct frame *frame = task_push(task);
 	if (!frame) {
@@ -272,10 +299,7 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	frame->call.tid = task->tid;
 	frame->call.sp = sp;
 	frame->call.start = tracer->now;
-	for (unsigned n = 0; n < 6; n++)
-		frame->call.args[n] = arch_regs_function_arg(regs, n);
-	frame->record = !task->process->excluded &&
-			(function->row ? take_fields(tracer, task, frame) : true);
+	read_arguments(tracer, task, frame, regs, inner);
 	if (frame->record) {
 		struct trace *trace = image_trace(tracer, task);
 		frame->id = trace ? trace_next_id(trace) : 0;
@@ -412,33 +436,53 @@ static void note_stream(struct tracer *tracer, struct task *task, struct frame *
 	file_unref(file);
 }
 
-void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
+static void stream_end(struct tracer *tracer, struct task *task, struct frame *frame,
+		       struct event *event)
 {
-	struct call *call = &frame->call;
 	const struct hook_row *row = frame->hook->row;
-	struct event event;
+	bool done = frame->call.state == CALL_DONE && !frame->no_result;
 	uint64_t sum;
 
-	/* Without a table row it is the user's. A call that only opens says no more at its end. */
-	if (row && call->state == CALL_DONE && !frame->no_result)
+	/* A call that only opens says no more at its end. */
+	if (done)
 		note_stream(tracer, task, frame);
-	if (!frame->record || !task->process->trace)
+	if (!event)
 		return;
-	decode_init(&event, task, frame);
-	event.layer = row ? LAYER_STDIO : LAYER_FUNC;
-	event.name = frame->hook->name;
-	if (!row) {
-		add_user(&event, call, frame->no_result);
-	} else {
-		for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++)
-			add_field(&event, call, f);
-		if (call->state == CALL_DONE && !frame->no_result) {
-			if (bytes_moved(tracer, task, frame, &sum))
-				decode_uint(&event, "size_sum", sum);
-			add_result(&event, row, call->ret);
-		}
+	for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++)
+		add_field(event, &frame->call, f);
+	if (!done)
+		return;
+	if (bytes_moved(tracer, task, frame, &sum))
+		decode_uint(event, "size_sum", sum);
+	add_result(event, row, frame->call.ret);
+}
+
+void hooks_end(struct tracer *tracer, struct task *task, struct frame *frame)
+{
+	bool written = frame->record && task->process->trace;
+	const struct hook_library *library = hook_library(frame->hook->layer);
+	struct event event;
+
+	if (frame->hook->chooses && frame->call.state == CALL_DONE && !frame->no_result)
+		hook_points_choose(tracer, task, frame->hook, (uint64_t)frame->call.ret);
+	if (written) {
+		decode_init(&event, task, frame);
+		event.name = frame->hook->name;
+		event.layer = library                            ? library->category
+			      : frame->hook->layer == HOOK_STDIO ? LAYER_STDIO
+								 : LAYER_FUNC;
 	}
-	if (call->state == CALL_CUT)
+	if (library)
+		library_end(tracer, task, frame, written ? &event : NULL);
+	else if (frame->hook->layer == HOOK_STDIO)
+		stream_end(tracer, task, frame, written ? &event : NULL);
+	else if (written)
+		add_user(&event, &frame->call, frame->no_result);
+	if (!written)
+		return;
+	/* It may have been named only by its end. */
+	event.file = frame->path ? frame->path : frame->file ? frame->file->name : NULL;
+	if (frame->call.state == CALL_CUT)
 		decode_int(&event, "cut", 1);
 	decode_write(tracer, task, &event, frame, true);
 }

@@ -1,7 +1,7 @@
 /* Which functions of a file are hooked, and where their breakpoints go. */
 #include "base/path.h"
 #include "symbols/demangle.h"
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -16,34 +16,44 @@ struct builder {
 	bool failed;
 };
 
-static bool add_function(struct builder *b, uint64_t address, const char *name,
-			 const struct hook_row *row)
+static struct hook_function *add_function(struct builder *b, uint64_t address, const char *name,
+					  const struct hook_row *row)
 {
 	struct hook_object *result = b->result;
 
 	if (map_get(&b->by_address, address))
-		return false; /* an alias, or a row of higher precedence */
+		return NULL; /* an alias, or a row of higher precedence */
 	if (result->nfunctions == b->functions_cap) {
 		size_t cap = b->functions_cap ? b->functions_cap * 2 : 64;
 		struct hook_function *more = reallocarray(result->functions, cap, sizeof(*more));
 		if (!more) {
 			b->failed = true;
-			return false;
+			return NULL;
 		}
 		result->functions = more;
 		b->functions_cap = cap;
 	}
 	if (map_put(&b->by_address, address, (void *)(result->nfunctions + 1)) < 0) {
 		b->failed = true;
-		return false;
+		return NULL;
 	}
-	result->functions[result->nfunctions++] = (struct hook_function){
+	struct hook_function *function = &result->functions[result->nfunctions++];
+	*function = (struct hook_function){
 		.name = name,
 		.row = row,
+		.layer = row ? row->layer : HOOK_FUNC,
 		.libc = object_libc(b->object),
 		.address = address,
 	};
-	return true;
+	return function;
+}
+
+/* @return the function that is hooked at the address already, NULL: none. */
+static struct hook_function *function_at(const struct builder *b, uint64_t address)
+{
+	size_t number = (size_t)map_get(&b->by_address, address);
+
+	return number ? &b->result->functions[number - 1] : NULL;
 }
 
 static void refuse(struct hooks *hooks, struct hook_census *census, const char *name,
@@ -55,14 +65,15 @@ static void refuse(struct hooks *hooks, struct hook_census *census, const char *
 
 static void find_stdio(struct builder *b)
 {
-	struct hook_census *census = &b->hooks->stdio;
+	struct hook_census *census = &b->hooks->census[HOOK_STDIO];
+	const struct hook_table *table = &hook_tables[HOOK_STDIO];
+	const bool *wanted = b->hooks->wanted[HOOK_STDIO];
 
-	if (!b->hooks->options.streams || object_libc(b->object) == OBJECT_NO_LIBC)
+	if (!wanted || object_libc(b->object) == OBJECT_NO_LIBC)
 		return;
-	for (size_t i = 0; i < hooks_stdio_count; i++) {
-		const struct hook_row *row = &hooks_stdio[i];
-		/* Without exit what streams write at the end would look like the program's. */
-		if (!b->hooks->options.streams[i] && row->fields[0].kind != HOOK_FLUSHES)
+	for (size_t i = 0; i < table->count; i++) {
+		const struct hook_row *row = &table->rows[i];
+		if (!wanted[i])
 			continue;
 		for (size_t n = 0; n < HOOK_MAX_NAMES && row->symbols[n]; n++) {
 			const struct object_symbol *s =
@@ -76,6 +87,71 @@ static void find_stdio(struct builder *b)
 			}
 		}
 	}
+}
+
+/* The functions of a library with a table of arguments. Names at one address are one function. */
+static void find_library(struct builder *b, enum hook_layer layer)
+{
+	const struct hook_names *names = b->hooks->names[layer];
+	const bool *wanted = b->hooks->wanted[layer];
+	const bool *written = b->hooks->options.written[layer];
+	enum hook_form form;
+	size_t count;
+	const struct object_symbol *symbols = object_symbols(b->object, &count);
+
+	for (size_t i = 0; names && i < count; i++) {
+		/* A static function is the program's own, whatever it is called. */
+		if (symbols[i].local || symbols[i].ifunc)
+			continue;
+		const struct hook_row *row = hook_names_find(names, symbols[i].name, &form);
+		if (!row)
+			continue;
+		b->result->present |= 1U << layer;
+		size_t number = (size_t)(row - hook_tables[layer].rows);
+		if (!wanted[number])
+			continue;
+		struct hook_function *function =
+			add_function(b, symbols[i].address, row->name, row);
+		if (!function)
+			continue;
+		function->form = form;
+		function->silent = !written[number];
+		b->hooks->census[layer].found++;
+	}
+}
+
+struct variables {
+	struct builder *builder;
+	enum hook_layer layer;
+};
+
+static void add_variable(void *data, const char *name, uint64_t address)
+{
+	struct variables *v = data;
+	struct hook_object *result = v->builder->result;
+	struct hook_variable *more =
+		reallocarray(result->variables, result->nvariables + 1, sizeof(*more));
+	char *copy = strndup(name, strcspn(name, "@"));
+
+	if (more)
+		result->variables = more;
+	if (!more || !copy) {
+		free(copy);
+		v->builder->failed = true;
+		return;
+	}
+	more += result->nvariables++;
+	more->layer = v->layer;
+	more->address = address;
+	more->name = copy;
+}
+
+static void find_variables(struct builder *b, enum hook_layer layer)
+{
+	struct variables data = {b, layer};
+
+	if (b->hooks->names[layer] && hook_library(layer)->variables)
+		object_variables(b->object, hook_library(layer)->variables, add_variable, &data);
 }
 
 static bool matches(const struct hooks *hooks, size_t p, const char *name)
@@ -111,10 +187,59 @@ static bool is_part(const char *name)
 	return cold && (cold[5] == '\0' || cold[5] == '.');
 }
 
-static void find_user(struct builder *b, const char *path)
+/* An IFUNC's symbol has its resolver's address. That is watched for what it returns; which relocation asks, the
+ * loader's, the static start-up's or the first call's, does not matter then. */
+static bool add_resolver(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function) {
+		if (!add_function(b, symbol->address, symbol->name, NULL))
+			return false;
+		function = function_at(b, symbol->address);
+		function->only_chooses = true;
+	}
+	if (function->chooses)
+		return false;
+	function->chooses = symbol->name;
+	return true;
+}
+
+static bool add_plain(struct builder *b, const struct object_symbol *symbol)
+{
+	struct hook_function *function = function_at(b, symbol->address);
+
+	if (!function)
+		return add_function(b, symbol->address, symbol->name, NULL);
+	if (!function->only_chooses)
+		return false;
+	function->name = symbol->name;
+	function->only_chooses = false;
+	return true;
+}
+
+/* A file that a pattern names, and the program, should tell their functions; that system libraries show no
+ * more than they export is no news. */
+static void note_nameless(struct builder *b, size_t p, const char *path, bool is_program)
+{
+	struct hook_regex *regex = &b->hooks->regexes[p];
+	enum object_names names = object_names(b->object);
+
+	if ((names != OBJECT_NO_NAMES && names != OBJECT_EXPORTED) ||
+	    !(is_program || b->hooks->options.patterns[p].module))
+		return;
+	if (regex->nameless) {
+		regex->more_nameless++;
+		return;
+	}
+	regex->nameless = strdup(path);
+	regex->exports = names == OBJECT_EXPORTED;
+}
+
+static void find_user(struct builder *b, const char *path, bool is_program)
 {
 	const struct hook_options *options = &b->hooks->options;
-	struct hook_census *census = &b->hooks->user;
+	struct hook_census *census = &b->hooks->census[HOOK_FUNC];
 	size_t count;
 	const struct object_symbol *symbols = object_symbols(b->object, &count);
 
@@ -122,22 +247,15 @@ static void find_user(struct builder *b, const char *path)
 		const struct hook_pattern *pattern = &options->patterns[p];
 		if (pattern->module && fnmatch(pattern->module, path_basename(path), 0) != 0)
 			continue;
+		note_nameless(b, p, path, is_program);
 		for (size_t i = 0; i < count; i++) {
 			if (!symbol_matches(b->hooks, p, symbols[i].name))
 				continue;
 			b->hooks->regexes[p].matched = true;
-			if (map_get(&b->by_address, symbols[i].address))
-				continue;
 			if (is_part(symbols[i].name))
 				continue;
-			if (symbols[i].ifunc) {
-				census->found++;
-				b->result->refused++;
-				refuse(b->hooks, census, symbols[i].name,
-				       "chosen at start-up (IFUNC)");
-				continue;
-			}
-			if (add_function(b, symbols[i].address, symbols[i].name, NULL))
+			if (symbols[i].ifunc ? add_resolver(b, &symbols[i])
+					     : add_plain(b, &symbols[i]))
 				census->found++;
 		}
 	}
@@ -180,7 +298,7 @@ static void plan_all(struct builder *b)
 
 	for (size_t i = 0; i < b->result->nfunctions && !b->failed; i++) {
 		struct hook_function *function = &b->result->functions[i];
-		struct hook_census *census = function->row ? &hooks->stdio : &hooks->user;
+		struct hook_census *census = &hooks->census[function->layer];
 		const struct plan *plan =
 			plan_function(b->object, hooks->decoder, function->address);
 		if (!plan || plan->refused) {
@@ -189,7 +307,7 @@ static void plan_all(struct builder *b)
 			       plan ? plan->refused : "out of memory");
 			continue;
 		}
-		census->hooked++;
+		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
 			struct hook_place *place =
@@ -207,9 +325,15 @@ static void plan_all(struct builder *b)
 	map_free(&by_address);
 }
 
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path)
+struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object)
 {
-	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	return map_get(&hooks->hook_objects, (uintptr_t)object);
+}
+
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program)
+{
+	struct hook_object *known = hook_object_known(hooks, object);
 	struct builder b = {.hooks = hooks, .object = object};
 
 	if (known)
@@ -218,8 +342,14 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	if (!b.result)
 		return NULL;
 	find_stdio(&b);
-	find_user(&b, path);
+	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+		find_library(&b, layer);
+		find_variables(&b, layer);
+	}
+	find_user(&b, path, is_program);
 	plan_all(&b);
+	for (size_t i = 0; i < b.result->nfunctions; i++)
+		b.result->functions[i].object = b.result;
 	map_free(&b.by_address);
 	if (b.failed || map_put(&hooks->hook_objects, (uintptr_t)object, b.result) < 0) {
 		hook_object_free(b.result);
@@ -228,11 +358,69 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	return b.result;
 }
 
+void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
+			       const char *reason)
+{
+	if (resolver->chosen)
+		return;
+	resolver->chosen = true;
+	hooks->census[HOOK_FUNC].hooked--;
+	refuse(hooks, &hooks->census[HOOK_FUNC], resolver->chooses, reason);
+}
+
+static bool has_function(const struct hook_object *object, uint64_t address)
+{
+	for (size_t i = 0; i < object->nfunctions; i++) {
+		if (object->functions[i].address == address)
+			return true;
+	}
+	return false;
+}
+
+struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
+				       struct hook_function *resolver, uint64_t address)
+{
+	struct hook_object *known = map_get(&hooks->hook_objects, (uintptr_t)object);
+	struct builder b = {.hooks = hooks, .object = object};
+
+	if (!known || has_function(known, address))
+		return NULL;
+	/* Another process may have asked before, when this one had the file mapped already. */
+	for (struct hook_object *before = known->next; before; before = before->next) {
+		if (has_function(before, address))
+			return before;
+	}
+	b.result = calloc(1, sizeof(*b.result));
+	if (!b.result)
+		return NULL;
+	/* Where its choice was known to be one, it was counted with the resolver. */
+	if (resolver->chosen)
+		hooks->census[HOOK_FUNC].found++;
+	else
+		hooks->census[HOOK_FUNC].hooked--;
+	resolver->chosen = true;
+	if (add_function(&b, address, resolver->chooses, NULL))
+		plan_all(&b);
+	map_free(&b.by_address);
+	if (b.failed) {
+		hook_object_free(b.result);
+		return NULL;
+	}
+	b.result->next = known->next;
+	known->next = b.result;
+	return b.result;
+}
+
 void hook_object_free(struct hook_object *object)
 {
-	if (!object)
-		return;
-	free(object->functions);
-	free(object->places);
-	free(object);
+	while (object) {
+		struct hook_object *next = object->next;
+		for (size_t i = 0; i < object->nvariables; i++)
+			free(object->variables[i].name);
+		free(object->variables);
+		free(object->functions);
+		free(object->places);
+		free(object);
+		object = next;
+	}
 }

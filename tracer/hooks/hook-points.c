@@ -1,6 +1,6 @@
 /* Breakpoints in an address space. They stay where they are for as long as the code is mapped, so that no
  * thread can slip by; what they displace is emulated, or executed from a copy nearby. */
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
 
@@ -65,9 +65,10 @@ static bool write_breakpoint(struct task *task, uint64_t address)
 	return memory_write(task, address, &breakpoint, 1) == 0;
 }
 
-static bool needs_copy(const struct insn *insn)
+static bool needs_copy(const struct tracer *tracer, const struct insn *insn)
 {
-	return insn->kind == INSN_COPY || insn->kind == INSN_COPY_RIP;
+	return tracer->hooks->options.no_emulation || insn->kind == INSN_COPY ||
+	       insn->kind == INSN_COPY_RIP;
 }
 
 /* @return whether the place is hooked now. */
@@ -90,7 +91,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	struct hook_point *point = add_point(space, address, place, &place->insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&place->insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;
@@ -104,16 +105,13 @@ static uint64_t first_address(const struct hook_object *object)
 }
 
 /* @return how many functions --max-hooks has left out. */
-static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
-				  const struct module *module)
+static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module, const struct hook_object *object)
 {
 	struct hook_space *space = task->mm->hooks;
-	struct hook_object *object = hook_object_get(hooks, module->object, module->path);
 	unsigned long unverified = 0;
 	unsigned long beyond = 0;
 
-	if (!object)
-		return 0;
 	/* Said once for each image that has the file. */
 	if (module->begin <= module->bias + first_address(object) &&
 	    module->bias + first_address(object) < module->end)
@@ -140,6 +138,71 @@ static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, st
 	return beyond;
 }
 
+static unsigned long place_module(struct hooks *hooks, struct tracer *tracer, struct task *task,
+				  const struct module *module)
+{
+	bool is_program = task->mm->entry >= module->begin && task->mm->entry < module->end;
+	const struct hook_object *object =
+		hook_object_get(hooks, module->object, module->path, is_program);
+	unsigned long beyond = 0;
+
+	for (; object; object = object->next)
+		beyond += place_object(hooks, tracer, task, module, object);
+	return beyond;
+}
+
+void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
+			uint64_t target)
+{
+	struct hooks *hooks = tracer->hooks;
+	struct hook_space *space = task->mm->hooks;
+
+	if (!space || space->withdrawn)
+		return;
+	const struct module *module = modules_find(&space->modules, target);
+	if (!module || !module->object) {
+		/* The kernel's own clock functions lie in no file. */
+		task->process->lost[LOST_UNVERIFIED]++;
+		hook_object_refuse_choice(hooks, resolver, "what was chosen is in no file");
+		return;
+	}
+	const struct hook_object *chosen =
+		hook_object_choose(hooks, module->object, resolver, target - module->bias);
+	if (!chosen)
+		return;
+	task->process->lost[LOST_UNVERIFIED] += chosen->refused;
+	unsigned long beyond = place_object(hooks, tracer, task, module, chosen);
+	if (beyond > hooks->beyond)
+		hooks->beyond = beyond;
+}
+
+bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t address, uint64_t length)
+{
+	struct hook_space *space = task->mm->hooks;
+	const struct stretch wanted = {address, address + length};
+	struct stretch known;
+
+	if (!tracer->hooks || task->process->excluded || !length || wanted.end < address)
+		return false;
+	if (!space)
+		return true;
+	for (unsigned i = 0; i < HOOK_KNOWN; i++) {
+		if (space->known[i].begin <= address && wanted.end <= space->known[i].end)
+			return false;
+	}
+	if (!modules_know(&space->modules, task->tid, &wanted, &known))
+		return true;
+	/* Programs that make code do so thousands of times, in few places. */
+	space->known[space->nknown++ % HOOK_KNOWN] = known;
+	return false;
+}
+
+void hooks_file_mapped(struct task *task)
+{
+	if (task->mm->hooks)
+		memset(task->mm->hooks->known, 0, sizeof(task->mm->hooks->known));
+}
+
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
 {
 	struct mm *mm = task->mm;
@@ -150,6 +213,7 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 	    modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone, mm->hooks) <
 		    0)
 		return;
+	hooks_file_mapped(task);
 	unsigned long beyond = 0;
 	for (size_t i = 0; i < mm->hooks->modules.count; i++) {
 		if (mm->hooks->modules.items[i].object)
@@ -160,15 +224,20 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 }
 
 /* Maps a page near the code, by a call of the program's own. */
-static uint64_t map_page(struct tracer *tracer, struct task *task, uint64_t near)
+static uint64_t map_page(struct tracer *tracer, struct task *task, const struct hook_space *space,
+			 uint64_t near)
 {
+	const struct module *module = modules_find(&space->modules, near);
+	/* Code may be larger than the distances below. */
+	uint64_t begin = module ? module->begin : near;
+	uint64_t others = space->npages * PAGE;
 	int64_t result;
 
 	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
 	for (uint64_t below = 1UL << 20; below < REACH; below *= 4) {
-		if (near < below + (1UL << 16))
+		if (begin < below + others + (1UL << 16))
 			break;
-		const uint64_t args[6] = {(near - below) & ~(uint64_t)(PAGE - 1),
+		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
 					  PAGE,
 					  PROT_READ | PROT_EXEC,
 					  MAP_PRIVATE | MAP_ANONYMOUS,
@@ -205,7 +274,7 @@ static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_
 		}
 	}
 	struct hook_page *pages = reallocarray(space->pages, space->npages + 1, sizeof(*pages));
-	uint64_t page = pages ? map_page(tracer, task, address) : 0;
+	uint64_t page = pages ? map_page(tracer, task, space, address) : 0;
 	if (pages)
 		space->pages = pages;
 	if (!page)
@@ -265,7 +334,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	point = add_point(space, address, NULL, &insn);
 	if (!point)
 		return false;
-	if ((needs_copy(&insn) && !hook_points_slot(tracer, task, point)) ||
+	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
 	    !write_breakpoint(task, address)) {
 		remove_point(space, point);
 		return false;
@@ -296,13 +365,23 @@ static bool has_bytes(const struct hook_function *function)
 	return function->row && function->row->bytes != HOOK_B_NONE;
 }
 
+/* @return whether calls of the function can be missed without making others wrong. */
+static bool may_be_lifted(const struct hook_function *function)
+{
+	const struct hook_library *library = hook_library(function->layer);
+
+	if (!library)
+		return !has_bytes(function);
+	return !function->row->serves && !(library->uses && library->uses(function->row));
+}
+
 void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		       struct hook_point *point)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct hook_function *function = point->place->function;
 
-	if (!hooks->options.limit || point->lifted || has_bytes(function))
+	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
 		return;
 	if (tracer->now - point->second >= SECOND) {
 		point->second = tracer->now;
@@ -350,24 +429,42 @@ void hooks_withdraw(struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
+	unsigned layers = 0;
 	size_t at = 0;
 
 	if (!space || space->withdrawn)
 		return;
 	space->withdrawn = true;
-	task->process->lost[LOST_UNHOOKED_STDIO]++;
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
+		if (point->place && point->place->function)
+			layers |= 1U << point->place->function->layer;
 		memory_write(task, point->address, point->insn.bytes, 1);
 		/* It stays on record: threads may have hit it already. */
 		point->lifted = true;
 	}
 	space->lifted = 0;
+	/* Streams are in every program, found or not. */
+	task->process->lost[LOST_UNHOOKED_STDIO]++;
+	task->process->lost[LOST_UNHOOKED_MPI] += layers >> HOOK_MPI & 1;
+	task->process->lost[LOST_UNHOOKED_HDF5] += layers >> HOOK_HDF5 & 1;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)
 {
 	return space && map_get(&space->points, address);
+}
+
+static int copy_states(struct hook_space *to, const struct hook_space *from)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (!from->states[i])
+			continue;
+		to->states[i] = hook_library(i)->copy(from->states[i]);
+		if (!to->states[i])
+			return -1;
+	}
+	return 0;
 }
 
 struct hook_space *hook_space_copy(const struct hook_space *space)
@@ -394,6 +491,10 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
 	copy->lifted_until = space->lifted_until;
+	if (copy_states(copy, space) < 0) {
+		hook_space_free(copy);
+		return NULL;
+	}
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;
 		struct hook_point *same =
@@ -422,6 +523,10 @@ void hook_space_free(struct hook_space *space)
 		free(slot->value);
 	map_free(&space->points);
 	modules_free(&space->modules);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (space->states[i])
+			hook_library(i)->free(space->states[i]);
+	}
 	free(space->pages);
 	free(space);
 }

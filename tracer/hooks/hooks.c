@@ -3,7 +3,7 @@
 #include "tracer/hooks/hooks.h"
 
 #include "base/proc.h"
-#include "tracer/hooks/internal.h"
+#include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
 
@@ -24,14 +24,15 @@ static struct hooks *hooks_of(struct observer *observer)
 	return (struct hooks *)observer;
 }
 
-/* A static program that has lost its names: its streams cannot be found. */
+/* A static program that has lost its names: its streams, if it has any, cannot be found. */
 static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task *task)
 {
 	const struct hook_space *space = task->mm->hooks;
 
-	if (!hooks->options.streams || !space || space->modules.count != 1 ||
+	if (!hooks->options.written[HOOK_STDIO] || !space || space->modules.count != 1 ||
 	    !space->modules.items[0].object ||
-	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES)
+	    object_names(space->modules.items[0].object) != OBJECT_NO_NAMES ||
+	    !object_has_c_start(space->modules.items[0].object))
 		return;
 	task->process->lost[LOST_UNHOOKED_STDIO]++;
 	if (hooks->no_symbols_said)
@@ -42,6 +43,40 @@ static void say_unhooked(struct hooks *hooks, struct tracer *tracer, struct task
 		"%s has no symbols, so its stdio calls show as system calls only; keep its symbols "
 		"(no strip) or name a directory with its debug file by --symbols",
 		space->modules.items[0].path);
+}
+
+/* A program that holds a library whose names it has lost. */
+static void say_nameless(struct hooks *hooks, struct tracer *tracer, struct task *task)
+{
+	static const enum lost lost[HOOK_LAYERS] = {
+		[HOOK_MPI] = LOST_UNHOOKED_MPI,
+		[HOOK_HDF5] = LOST_UNHOOKED_HDF5,
+	};
+	const struct module *program = modules_find(&task->mm->hooks->modules, task->mm->entry);
+	const struct hook_object *object =
+		program && program->object ? hook_object_known(hooks, program->object) : NULL;
+
+	/* With all names a library that is there has been found. */
+	if (!object || object_names(program->object) >= OBJECT_ALL_NAMES)
+		return;
+	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+		const char *const *marks = hook_library(layer)->marks;
+		if (!hooks->names[layer] || (object->present & 1U << layer))
+			continue;
+		while (marks && *marks && !object_has_text(program->object, *marks))
+			marks++;
+		if (!marks || !*marks)
+			continue;
+		task->process->lost[lost[layer]]++;
+		if (!(hooks->nameless_said & 1U << layer))
+			tracer_warn(
+				tracer,
+				"%s holds %s without its symbols, so its calls are not seen; keep "
+				"the symbols (no strip) or name a directory with its debug file by "
+				"--symbols",
+				program->path, layer == HOOK_MPI ? "MPI" : "HDF5");
+		hooks->nameless_said |= 1U << layer;
+	}
 }
 
 /* What the program starts with: exec keeps what is blocked and what is ignored. */
@@ -85,6 +120,8 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 	note_stack(task);
 	hook_points_place(hooks, tracer, task);
 	say_unhooked(hooks, tracer, task);
+	if (task->mm->hooks)
+		say_nameless(hooks, tracer, task);
 }
 
 static void mapped(struct observer *observer, struct tracer *tracer, struct task *task,
@@ -306,6 +343,51 @@ static int compile_patterns(struct hooks *hooks)
 	return hooks->regexes ? 0 : -1;
 }
 
+bool hooks_are_wanted(const struct hook_options *options)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		if (options->written[i])
+			return true;
+	}
+	return options->npatterns > 0;
+}
+
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted)
+{
+	const struct hook_table *table = &hook_tables[layer];
+	const struct hook_library *library = hook_library(layer);
+	unsigned used = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < table->count; i++) {
+		any |= written[i];
+		if (written[i] && library && library->uses)
+			used |= library->uses(&table->rows[i]);
+	}
+	for (size_t i = 0; i < table->count; i++) {
+		const struct hook_row *row = &table->rows[i];
+		/* Without exit what streams write at the end would look like the program's. */
+		wanted[i] = any && (written[i] || (row->serves & used) ||
+				    row->fields[0].kind == HOOK_FLUSHES);
+	}
+}
+
+/* @return 0, or -1 with errno ENOMEM. */
+static int choose_rows(struct hooks *hooks, enum hook_layer layer)
+{
+	const bool *written = hooks->options.written[layer];
+	bool has_names = hook_library(layer) != NULL;
+
+	if (!written)
+		return 0;
+	hooks->wanted[layer] = calloc(hook_tables[layer].count, sizeof(bool));
+	hooks->names[layer] = has_names ? hook_names_new(layer) : NULL;
+	if (!hooks->wanted[layer] || (has_names && !hooks->names[layer]))
+		return -1;
+	hooks_choose(layer, written, hooks->wanted[layer]);
+	return 0;
+}
+
 struct hooks *hooks_new(const struct hook_options *options)
 {
 	struct hooks *hooks = calloc(1, sizeof(*hooks));
@@ -321,7 +403,10 @@ struct hooks *hooks_new(const struct hook_options *options)
 	};
 	hooks->objects = objects_new(options->symbol_dirs, options->nsymbol_dirs);
 	hooks->decoder = insn_decoder_new();
-	if (!hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
+	bool chosen = true;
+	for (unsigned i = 0; i < HOOK_LAYERS; i++)
+		chosen &= choose_rows(hooks, i) == 0;
+	if (!chosen || !hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
 		hooks_free(hooks);
 		return NULL;
 	}
@@ -351,23 +436,61 @@ static void report_hot(const struct hook_object *object, uint64_t run, struct bu
 	}
 }
 
+/* How many of what is hooked each layer has. */
+static void report_layers(const struct hooks *hooks, struct buf *out)
+{
+	const char *before = " (";
+
+	for (unsigned i = 0; i <= HOOK_LAYERS; i++) {
+		const struct hook_census *census = &hooks->census[i];
+		if (!census->found)
+			continue;
+		buf_addf(out, "%s%s %lu of %lu", before,
+			 i < HOOK_LAYERS ? hook_tables[i].name : "func", census->hooked,
+			 census->found);
+		before = ", ";
+	}
+	buf_add_char(out, ')');
+}
+
+/* A pattern without a function: a mistake in it, or a file that does not tell its functions. */
+static void report_unmatched(const char *pattern, const struct hook_regex *regex, struct buf *out)
+{
+	buf_addf(out, " (-x %s matched no function", pattern);
+	if (regex->nameless)
+		buf_addf(out, "; %s %s", regex->nameless,
+			 regex->exports ? "shows only what it exports" : "has no symbols");
+	if (regex->more_nameless)
+		buf_addf(out, ", nor have %u more files", regex->more_nameless);
+	buf_add_char(out, ')');
+}
+
 void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct buf *out)
 {
-	unsigned long found = hooks->stdio.found + hooks->user.found;
+	unsigned long found = 0;
+	unsigned long hooked = 0;
 	struct map_slot *slot;
 	size_t at = 0;
 
+	for (unsigned i = 0; i <= HOOK_LAYERS; i++) {
+		found += hooks->census[i].found;
+		hooked += hooks->census[i].hooked;
+	}
 	if (found || hooks->options.npatterns)
-		buf_addf(out, "hooks %lu of %lu", hooks->stdio.hooked + hooks->user.hooked, found);
+		buf_addf(out, "hooks %lu of %lu", hooked, found);
+	if (found && verbose)
+		report_layers(hooks, out);
 	for (size_t i = 0; i < hooks->options.npatterns; i++) {
 		if (!hooks->regexes[i].matched)
-			buf_addf(out, " (-x %s matched no function)",
-				 hooks->options.patterns[i].function);
+			report_unmatched(hooks->options.patterns[i].function, &hooks->regexes[i],
+					 out);
 	}
 	if (hooks->beyond)
 		buf_addf(out, " (%lu more beyond --max-hooks left out)", hooks->beyond);
-	while (run && (slot = map_next(&hooks->hook_objects, &at)))
-		report_hot(slot->value, run, out);
+	while (run && (slot = map_next(&hooks->hook_objects, &at))) {
+		for (const struct hook_object *o = slot->value; o; o = o->next)
+			report_hot(o, run, out);
+	}
 	if (verbose && hooks->reasons.len) {
 		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);
@@ -386,8 +509,13 @@ static void describe(const char *key, const struct hook_census *census, struct t
 
 void hooks_describe(const struct hooks *hooks, struct trace *trace)
 {
-	describe("hooks:stdio", &hooks->stdio, trace);
-	describe("hooks:func", &hooks->user, trace);
+	char key[32];
+
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		snprintf(key, sizeof(key), "hooks:%s", hook_tables[i].name);
+		describe(key, &hooks->census[i], trace);
+	}
+	describe("hooks:func", &hooks->census[HOOK_FUNC], trace);
 }
 
 void hooks_free(struct hooks *hooks)
@@ -403,8 +531,13 @@ void hooks_free(struct hooks *hooks)
 	for (size_t i = 0; hooks->regexes && i < hooks->options.npatterns; i++) {
 		if (hooks->regexes[i].used)
 			regfree(&hooks->regexes[i].regex);
+		free(hooks->regexes[i].nameless);
 	}
 	free(hooks->regexes);
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		hook_names_free(hooks->names[i]);
+		free(hooks->wanted[i]);
+	}
 	insn_decoder_free(hooks->decoder);
 	objects_free(hooks->objects);
 	buf_free(&hooks->reasons);

@@ -4,6 +4,7 @@
 #ifndef TRACER_HOOKS_HOOKS_H
 #define TRACER_HOOKS_HOOKS_H
 
+#include "symbols/hooks.h"
 #include "tracer/observer.h"
 #include "tracer/task.h"
 
@@ -21,11 +22,12 @@ struct hook_pattern {
 };
 
 struct hook_options {
-	const bool *streams; /* by row of the stdio table; NULL: none */
+	const bool *written[HOOK_LAYERS]; /* by row of the layer's table; NULL: none */
 	unsigned long limit; /* hits of one function in a second before it is lifted; 0: none */
 	const struct hook_pattern *patterns;
 	size_t npatterns;
 	unsigned long max_hooks; /* of -x, in one address space */
+	bool no_emulation;       /* all that breakpoints displace is executed elsewhere */
 	const char *const *symbol_dirs;
 	size_t nsymbol_dirs;
 };
@@ -36,6 +38,12 @@ struct hook_census {
 	unsigned long hooked;
 	unsigned long refused;
 };
+
+/* @return whether there is anything to hook. */
+bool hooks_are_wanted(const struct hook_options *options);
+
+/* What is hooked of a layer where the rows `written` are: these, and those that they need. Both by row. */
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted);
 
 /* @return NULL with errno ENOMEM. */
 struct hooks *hooks_new(const struct hook_options *options);
@@ -53,6 +61,12 @@ void hooks_describe(const struct hooks *hooks, struct trace *trace);
 
 /* Something has stopped: what was lifted for a while goes back when its time has come. */
 void hooks_tick(struct tracer *tracer, struct task *task);
+
+/* @return whether code that is not known may be where memory becomes executable. */
+bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t address, uint64_t length);
+
+/* A file is being mapped, executable or not. */
+void hooks_file_mapped(struct task *task);
 
 /* Ends calls of hooked functions that a system call made at `sp` cannot come from. */
 void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);

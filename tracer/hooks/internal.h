@@ -14,11 +14,18 @@
 
 /* A hooked function of a file. */
 struct hook_function {
-	const char *name;           /* in the trace */
-	const struct hook_row *row; /* NULL: the user's, by -x */
-	enum object_libc libc;      /* whose streams it is about */
-	bool loops;                 /* its beginning is jumped back to */
-	uint64_t address;           /* the file's */
+	const char *name;                 /* in the trace */
+	const struct hook_row *row;       /* NULL: the user's, by -x */
+	const struct hook_object *object; /* the file that it is in */
+	enum hook_layer layer;
+	enum hook_form form;
+	bool silent;           /* hooked only for what others need of it */
+	enum object_libc libc; /* whose streams it is about */
+	bool loops;            /* its beginning is jumped back to */
+	const char *chooses;   /* it is an IFUNC's resolver: what it chooses is called so */
+	bool only_chooses;     /* its own calls are nobody's concern */
+	bool chosen;           /* it has returned a function */
+	uint64_t address;      /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
 	uint64_t dropped; /* calls that were not seen, estimated */
@@ -33,13 +40,24 @@ struct hook_place {
 	bool tail;                      /* an indirect jump out */
 };
 
+/* A variable of a library that its layer asked for. */
+struct hook_variable {
+	enum hook_layer layer;
+	uint64_t address; /* the file's */
+	char *name;
+};
+
 /* What is hooked in a file: made once. */
 struct hook_object {
 	struct hook_function *functions;
 	size_t nfunctions;
 	struct hook_place *places;
 	size_t nplaces;
-	unsigned refused; /* functions that were found and are not hooked */
+	struct hook_variable *variables;
+	size_t nvariables;
+	unsigned present;         /* bits of layers that it has functions of */
+	unsigned refused;         /* functions that were found and are not hooked */
+	struct hook_object *next; /* what became known later, as what resolvers have chosen */
 };
 
 /* A breakpoint in an address space. */
@@ -63,6 +81,7 @@ struct hook_page {
 };
 
 #define HOOK_FREED 64
+#define HOOK_KNOWN 8
 
 struct hook_space {
 	struct modules modules;
@@ -73,14 +92,21 @@ struct hook_space {
 	uint64_t freed[HOOK_FREED]; /* room for copies that is not needed any more */
 	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
+	/* Where no code can come from but what is known, as long as no file is mapped. */
+	struct stretch known[HOOK_KNOWN];
+	unsigned nknown; /* ever: the oldest go first */
 	unsigned long user_hooks;
-	unsigned lifted;       /* points that are lifted */
-	uint64_t lifted_until; /* when the first of them goes back, ns */
+	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
+	unsigned lifted;           /* points that are lifted */
+	uint64_t lifted_until;     /* when the first of them goes back, ns */
 };
 
 /* What is known of a pattern of -x: a regular expression is compiled. */
 struct hook_regex {
-	bool matched; /* some function */
+	bool matched;   /* some function */
+	char *nameless; /* a file that it is about, and that has lost its symbols; NULL: none */
+	bool exports;   /* but for what that file exports */
+	unsigned more_nameless;
 	bool used;
 	regex_t regex;
 };
@@ -91,21 +117,39 @@ struct hooks {
 	struct hook_regex *regexes; /* by pattern */
 	struct objects *objects;
 	struct insn_decoder *decoder;
-	struct map hook_objects; /* struct hook_object by struct object */
-	struct hook_census stdio;
-	struct hook_census user;
+	struct map hook_objects;               /* struct hook_object by struct object */
+	struct hook_names *names[HOOK_LAYERS]; /* NULL: nothing of the layer is hooked */
+	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
+	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
+	unsigned nameless_said; /* bits of layers */
 	unsigned long
 		beyond;     /* functions that --max-hooks left out, in the process with the most */
 	struct buf reasons; /* what was refused, a line each */
 };
 
-/* hook-objects.c: what is hooked in a file. @return NULL: nothing. */
-struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path);
+/* hook-objects.c: what is hooked in a file, which may be the program's own. @return NULL: nothing. */
+struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, const char *path,
+				    bool is_program);
+/* @return what hook_object_get has made, NULL: nothing yet. */
+struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object);
 void hook_object_free(struct hook_object *object);
+
+/* The function at `address` of the file is what a resolver has chosen. @return what is to be hooked for it; NULL:
+ * nothing more than the file's. */
+struct hook_object *hook_object_choose(struct hooks *hooks, struct object *object,
+				       struct hook_function *resolver, uint64_t address);
+
+/* A resolver has chosen what cannot be hooked. */
+void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
+			       const char *reason);
 
 /* hook-points.c: breakpoints in an address space. */
 void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task);
+
+/* A resolver has returned: what it has chosen is hooked before anyone can call it. */
+void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
+			uint64_t target);
 
 /* Plants a breakpoint at a return address for one call more. @return whether it is there. */
 bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,
