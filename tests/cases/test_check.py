@@ -942,5 +942,5 @@ def test_mutations(base, nested):
 
 @pytest.mark.full
 def test_many_mutations(base, nested, threads):
-	fuzz(base, nested, 1500, 1000)
-	fuzz(base, threads, 1500, 100000)
+	fuzz(base, nested, 400, 1000)
+	fuzz(base, threads, 400, 100000)
