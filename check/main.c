@@ -36,6 +36,13 @@ static void say_lines(struct buf *lines)
 	free(all);
 }
 
+static void print_json(json_t *report)
+{
+	json_dumpf(report, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(report);
+}
+
 /* Checks all files. @return the exit status. */
 static int check_files(const struct check_options *options, const struct files *files,
 		       const char *what)
@@ -65,10 +72,7 @@ static int check_files(const struct check_options *options, const struct files *
 	set_finish(&set, options->required, options->nrequired);
 	int status = set_status(&set);
 	if (options->json) {
-		json_t *report = report_json(&set, array);
-		json_dumpf(report, stdout, JSON_INDENT(1));
-		putchar('\n');
-		json_decref(report);
+		print_json(report_json(&set, array));
 	} else {
 		report_total(stdout, &set, options->quiet);
 	}
@@ -88,7 +92,12 @@ static int write_files(const struct check_options *options, const struct files *
 	if (written.count > 0) {
 		int checked = check_files(options, &written, "checking");
 		status = checked > status ? checked : status;
-	} else if (options->repair && status == 0 && !options->json) {
+	} else if (options->json) {
+		json_t *report =
+			json_pack("{s:s, s:s, s:i, s:[]}", "version", DFTRACE_VERSION, "verdict",
+				  report_verdict(status), "status", status, "files");
+		print_json(report);
+	} else if (options->repair && status == 0) {
 		puts("good: nothing to repair");
 	}
 	files_free(&written);
