@@ -42,6 +42,8 @@ def test_killed_tracer_is_repaired(runner, form):
 	assert Trace(path, whole=False).events[-1].id == trace.events[-1].id
 	if form != "plain":
 		validated(out)
+		if form == "v1":
+			validated(out, "0.0.12")
 		count = subprocess.run([upstream("0.0.14", "event_count"), "-d", out, "--index-dir", runner.fresh("index")],
 				       capture_output=True, check=True, timeout=60 * PATIENCE)
 		assert int(count.stdout.split()[-1]) == len(trace.events) + 2
