@@ -35,6 +35,11 @@ lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(ad
 	tracer/topology-$(topology).c
 lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
+# dftrace-check knows the format of traces only, and has libraries of its own.
+check_sources := $(filter-out check/main.c,$(wildcard check/*.c))
+check_objects := $(check_sources:%.c=$(B)/obj/%.o)
+check_main := $(B)/obj/check/main.o
+check_libs = $(shell $(PKG_CONFIG) --libs jansson zlib libmd)
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\
@@ -43,7 +48,7 @@ programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
-all: $(B)/dftrace-run $(B)/dftrace-run.1
+all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1)
 
 # One file that needs no libraries where it runs.
 static:
@@ -74,13 +79,35 @@ $(B)/dftrace-run: $(main_object) $(B)/libdftrace.a
 	$(Q)$(CC) $(all_cflags) $(link_flags) $^ $(pkg_libs) -o $@
 
 # The manual page comes from the option table, as --help does.
-$(B)/man-page: tools/man-page.c $(B)/libdftrace.a
+$(B)/man-page: tools/man-page.c tools/man-text.c $(B)/libdftrace.a
 	$(call say,CC,$<)
 	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(pkg_libs) -o $@
 
 $(B)/dftrace-run.1: $(B)/man-page
 	$(call say,GEN,$@)
 	$(Q)$(B)/man-page >$@
+
+$(B)/libcheck.a: $(check_objects)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(B)/dftrace-check: $(check_main) $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) -o $@
+
+$(B)/man-check: tools/man-check.c tools/man-text.c $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) -o $@
+
+$(B)/dftrace-check.1: $(B)/man-check
+	$(call say,GEN,$@)
+	$(Q)$(B)/man-check >$@
+
+$(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(all_cflags) -MMD -MP $< $(B)/libcheck.a $(B)/libdftrace.a $(check_libs) -lcmocka -o $@
 
 $(B)/tests/unit/%: tests/unit/%.c $(B)/libdftrace.a
 	$(call say,CC,$<)
@@ -101,7 +128,7 @@ $(B)/tests/programs/hooks_%.so: tests/programs/hooks_lib.c
 unit: $(unit_tests)
 programs: $(programs)
 
--include $(lib_objects:.o=.d) $(main_object:.o=.d) $(unit_tests:=.d) $(programs:=.d)
+-include $(lib_objects:.o=.d) $(main_object:.o=.d) $(check_objects:.o=.d) $(check_main:.o=.d) $(unit_tests:=.d) $(programs:=.d)
 
 # TESTS="cases/test_x.py -k word" chooses. The libraries may have to be installed first, hence the second make.
 test:
@@ -175,10 +202,13 @@ bench:
 
 install: all
 	install -D -m 755 $(B)/dftrace-run $(DESTDIR)$(PREFIX)/bin/dftrace-run
+	install -D -m 755 $(B)/dftrace-check $(DESTDIR)$(PREFIX)/bin/dftrace-check
 	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
+	install -D -m 644 $(B)/dftrace-check.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-check.1
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/dftrace-run $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,dftrace-run dftrace-check)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,dftrace-run.1 dftrace-check.1)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')

@@ -373,38 +373,14 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 	}
 }
 
-/* Makes getopt_long's tables. `letters` takes two bytes an option, and four. */
-static void make_tables(struct option *names, char *letters)
-{
-	/* Stop at the first word that is no option; tell a missing argument from an unknown option. */
-	*letters++ = '+';
-	*letters++ = ':';
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (row->name) {
-			*names++ = (struct option){
-				.name = row->name,
-				.has_arg = row->argument ? required_argument : no_argument,
-				.val = OPTION_LONG_VALUE(i),
-			};
-		}
-		if (row->letter) {
-			*letters++ = row->letter;
-			if (row->argument)
-				*letters++ = ':';
-		}
-	}
-	*names = (struct option){0};
-	*letters = '\0';
-}
-
 static int parse_words(struct options *options, int argc, char **argv, bool *all, struct buf *error)
 {
 	struct option names[OPTION_COUNT + 1];
 	char letters[2 * OPTION_COUNT + 4];
 	int before = 0;
 
-	make_tables(names, letters);
+	/* Stop at the first word that is no option. */
+	option_getopt(&options_table, "+", names, letters);
 	opterr = 0;
 	optind = 0; /* GNU: start anew */
 	for (;;) {

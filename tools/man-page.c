@@ -2,66 +2,10 @@
  * that the program itself uses, the rest stands below. */
 #include "launchers/options-table.h"
 #include "launchers/options.h"
+#include "tools/man-text.h"
 #include "version.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-/* Prints text for roff: a hyphen stays a hyphen when copied from the page, and a line that begins
- * with a control character is none. */
-static void print_text(const char *text)
-{
-	if (*text == '.' || *text == '\'')
-		fputs("\\&", stdout);
-	for (; *text; text++) {
-		if (*text == '\\')
-			fputs("\\e", stdout);
-		else if (*text == '-')
-			fputs("\\-", stdout);
-		else
-			putchar(*text);
-	}
-}
-
-/* Help begins in lower case and has no full stop, as lists do. */
-static void print_sentence(const char *help)
-{
-	char first[2] = {help[0], '\0'};
-
-	if (first[0] >= 'a' && first[0] <= 'z')
-		first[0] = (char)(first[0] - 'a' + 'A');
-	print_text(first);
-	print_text(help + 1);
-	fputs(".\n", stdout);
-}
-
-static void print_option(const struct option_row *row)
-{
-	fputs(".TP\n", stdout);
-	if (row->letter) {
-		printf("\\fB\\-%c\\fR", row->letter);
-		if (row->argument) {
-			fputs(" \\fI", stdout);
-			print_text(row->argument);
-			fputs("\\fR", stdout);
-		}
-		fputs(", ", stdout);
-	}
-	fputs("\\fB\\-\\-", stdout);
-	print_text(row->name);
-	fputs("\\fR", stdout);
-	if (row->argument) {
-		fputs(" \\fI", stdout);
-		print_text(row->argument);
-		fputs("\\fR", stdout);
-	}
-	putchar('\n');
-	print_sentence(row->help);
-	if (row->more) {
-		print_text(row->more);
-		putchar('\n');
-	}
-}
 
 static void print_options(void)
 {
@@ -70,13 +14,7 @@ static void print_options(void)
 	      "may be "
 	      "abbreviated where that is not ambiguous.\n",
 	      stdout);
-	for (size_t group = 0; group < GROUP_COUNT; group++) {
-		printf(".SS %s\n", option_groups[group]);
-		for (size_t i = 0; i < OPTION_COUNT; i++) {
-			if (option_rows[i].group == group && option_rows[i].shown)
-				print_option(&option_rows[i]);
-		}
-	}
+	man_print_options(&options_table);
 }
 
 static void print_classes(void)
@@ -94,9 +32,9 @@ static void print_classes(void)
 	      stdout);
 	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++) {
 		fputs(".TP\n\\fB", stdout);
-		print_text(name);
+		man_print_text(name);
 		fputs("\\fR\n", stdout);
-		print_text(what);
+		man_print_text(what);
 		puts(on ? "; recorded by default" : "; not recorded by default");
 	}
 	fputs(".PP\n"
@@ -266,7 +204,8 @@ static const char tail[] =
 	".args.fhash\\(aq\n"
 	".fi\n"
 	".SH SEE ALSO\n"
-	".BR strace (1),\n.BR zcat (1),\n.BR jq (1),\n.BR ptrace (2),\n.BR seccomp (2)\n"
+	".BR dftrace\\-check (1),\n.BR strace (1),\n.BR zcat (1),\n.BR jq (1),\n.BR ptrace "
+	"(2),\n.BR seccomp (2)\n"
 	".PP\nDFTracer and its readers: https://dftracer.readthedocs.io\n";
 
 int main(void)
@@ -278,9 +217,5 @@ int main(void)
 	fputs(exit_status, stdout);
 	print_environment();
 	fputs(tail, stdout);
-	if (fflush(stdout) || ferror(stdout)) {
-		perror("man-page: standard output");
-		return EXIT_FAILURE;
-	}
-	return EXIT_SUCCESS;
+	return man_finish();
 }

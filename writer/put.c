@@ -1,5 +1,7 @@
 #include "writer/put.h"
 
+#include "base/utf8.h"
+
 /* What the table says of a byte. */
 enum byte_class {
 	BYTE_ESCAPED, /* control characters, quote, backslash */
@@ -11,41 +13,6 @@ static const unsigned char classes[256] = {
 	[' '] = BYTE_PLAIN,          ['!'] = BYTE_PLAIN,          ['#' ... '['] = BYTE_PLAIN,
 	[']' ... 0x7f] = BYTE_PLAIN, [0x80 ... 0xff] = BYTE_HIGH,
 };
-
-/* @return the length of the valid UTF-8 sequence at `s`, which starts with a byte >= 0x80; 0 when
- * there is none (overlong forms, surrogates and values past U+10FFFF are not valid). */
-static size_t sequence_len(const unsigned char *s, size_t len)
-{
-	unsigned char low = 0x80;
-	unsigned char high = 0xbf;
-	size_t want;
-
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		want = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		want = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		want = 4;
-	else
-		return 0;
-	if (len < want)
-		return 0;
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	if (s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < want; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return want;
-}
 
 static char *put_control(char *p, unsigned char c)
 {
@@ -79,7 +46,7 @@ char *put_escaped(char *p, const char *bytes, size_t len)
 			p = put_control(p, *s++);
 			break;
 		case BYTE_HIGH:
-			n = sequence_len(s, (size_t)(end - s));
+			n = utf8_sequence(s, (size_t)(end - s));
 			p = n ? put_bytes(p, (const char *)s, n) : put_text(p, "\xef\xbf\xbd");
 			s += n ? n : 1;
 			break;
