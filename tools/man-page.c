@@ -122,9 +122,9 @@ static void print_environment(void)
 	      stdout);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
 		fputs(".TP\n\\fB", stdout);
-		print_text(variables[i].name);
+		man_print_text(variables[i].name);
 		fputs("\\fR\n", stdout);
-		print_text(variables[i].help);
+		man_print_text(variables[i].help);
 		putchar('\n');
 	}
 }
