@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun, written
+from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun, run_as, written
 from lib.run import BUILD, Run, is_alive, owned, wait_until
 from lib.trace import Trace, trace_files
 
@@ -28,15 +28,10 @@ def mpi(request):
 @pytest.fixture(params=["root", "user"])
 def user(request, base):
 	"""How subprocess is told who runs the job."""
-	if os.getuid():
-		if request.param == "root":
-			pytest.skip("not root")
-		return {}
-	if request.param == "root":
-		return {}
-	for path, _, _ in os.walk(base):
+	options = run_as(request.param)
+	for path, _, _ in os.walk(base) if options else ():
 		os.chmod(path, 0o777)
-	return {"user": 65534, "group": 65534, "extra_groups": []}
+	return options
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lib.jobs import ENVIRONMENT, by_rank, job, lines, mpi_program, written
+from lib.jobs import ENVIRONMENT, by_rank, job, lines, mpi_program, run_as, written
 from lib.run import ROOT, TRACER, Run, owned, wait_until
 from lib.slurm import Cluster
 from lib.trace import trace_files
@@ -27,10 +27,9 @@ def cluster():
 
 @pytest.fixture(params=["root", "user"])
 def user(request, runner):
-	if os.getuid() or request.param == "root":
-		if os.getuid() and request.param == "root":
-			pytest.skip("not root")
-		return {}
+	options = run_as(request.param)
+	if not options:
+		return options
 	fresh = runner.fresh
 
 	def for_all(kind):
@@ -39,7 +38,7 @@ def user(request, runner):
 		return path
 
 	runner.fresh = for_all
-	return {"user": 65534, "group": 65534, "extra_groups": []}
+	return options
 
 
 def srun(kind, ranks):

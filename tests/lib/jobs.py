@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from .run import PROGRAMS, ROOT, Run
+from .run import PROGRAMS, ROOT, TRACER, Run
 
 SOURCES = os.path.join(ROOT, "tests", "programs", "ranks")
 # As root Open MPI wants to be told twice; with more ranks than CPUs, once.
@@ -16,6 +16,20 @@ OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 # MPI_Finalize over TCP does not always end where ranks share two CPUs, traced or not.
 ENVIRONMENT = {**OPEN_MPI, "UCX_TLS": "self,sysv,posix,cma"}
 MPIS = ("openmpi", "mpich")
+
+
+def run_as(who):
+	"""How subprocess is told who runs a job: root, or an ordinary user. Skips where that cannot be."""
+	if os.getuid():
+		if who == "root":
+			pytest.skip("not root")
+		return {}
+	if who == "root":
+		return {}
+	user = {"user": 65534, "group": 65534, "extra_groups": []}
+	if subprocess.run(["/bin/sh", "-c", 'test -x "$0"', TRACER], check=False, cwd="/", **user).returncode:
+		pytest.skip("other users may not enter this tree")
+	return user
 
 
 @functools.cache
