@@ -86,3 +86,13 @@ void map_free(struct map *m)
 	free(m->slots);
 	*m = (struct map){0};
 }
+
+void map_free_values(struct map *m)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(m, &at)))
+		free(slot->value);
+	map_free(m);
+}

@@ -34,4 +34,7 @@ struct map_slot *map_next(const struct map *m, size_t *at);
 /* Frees the table, not the values. */
 void map_free(struct map *m);
 
+/* Frees the table, and by free() the values. */
+void map_free_values(struct map *m);
+
 #endif

@@ -179,18 +179,8 @@ void nesting_finish(struct nesting *nesting, bool killed, struct findings *findi
 			    (unsigned long long)id);
 }
 
-static void free_values(struct map *map)
-{
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(map, &at)))
-		free(slot->value);
-	map_free(map);
-}
-
 void nesting_free(struct nesting *nesting)
 {
-	free_values(&nesting->threads);
-	free_values(&nesting->awaited);
+	map_free_values(&nesting->threads);
+	map_free_values(&nesting->awaited);
 }

@@ -20,22 +20,13 @@ struct mm *mm_ref(struct mm *mm)
 	return mm;
 }
 
-static void free_values(struct map *map)
-{
-	struct map_slot *slot;
-	size_t at = 0;
-	while ((slot = map_next(map, &at)))
-		free(slot->value);
-	map_free(map);
-}
-
 void mm_unref(struct mm *mm)
 {
 	if (!mm || --mm->refs > 0)
 		return;
 	if (mm->mem_fd >= 0)
 		close(mm->mem_fd);
-	free_values(&mm->sites);
+	map_free_values(&mm->sites);
 	aio_free(&mm->aio);
 	hook_space_free(mm->hooks);
 	free(mm);

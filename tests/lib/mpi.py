@@ -10,6 +10,8 @@ import pytest
 from .run import PROGRAMS, ROOT, Run
 
 HERE = os.path.join(ROOT, "tests", "programs", "mpi")
+# Static hwloc wants a udev that is not there.
+NO_UDEV = os.path.join(ROOT, "examples", "fortran-mpiio-static", "no_udev.c")
 # As root Open MPI wants to be told twice.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # By TCP MPI_Finalize of MPICH does not always end where ranks share two CPUs, traced or not.
@@ -53,7 +55,7 @@ class Form:
 			return [("mpifort." if fortran else "mpicc.") + self.mpi, *how, source]
 		arch = subprocess.run(["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
 		return ["gfortran" if fortran else "gcc", *how, f"-{self.link}", f"-I/usr/include/{arch}/mpich", source,
-			*(THREADS if fortran else []), os.path.join(HERE, "no_udev.c"), *STATIC]
+			*(THREADS if fortran else []), NO_UDEV, *STATIC]
 
 	def environment(self):
 		# A static one cannot copy out of other processes.

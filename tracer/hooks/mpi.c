@@ -263,10 +263,7 @@ static void release(void *data)
 	size_t at = 0;
 
 	map_free(&state->types);
-	while ((slot = map_next(&state->comms, &at)))
-		free(slot->value);
-	map_free(&state->comms);
-	at = 0;
+	map_free_values(&state->comms);
 	while ((slot = map_next(&state->files, &at)))
 		mpi_file_free(slot->value);
 	map_free(&state->files);
