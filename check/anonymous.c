@@ -142,11 +142,6 @@ void anonymous_hash(const struct anonymous *anonymous, struct buf *out, const st
 
 void anonymous_free(struct anonymous *anonymous)
 {
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(&anonymous->hashes, &at)))
-		free(slot->value);
-	map_free(&anonymous->hashes);
+	map_free_values(&anonymous->hashes);
 	*anonymous = (struct anonymous){0};
 }

@@ -514,14 +514,9 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 
 void hook_space_free(struct hook_space *space)
 {
-	struct map_slot *slot;
-	size_t at = 0;
-
 	if (!space)
 		return;
-	while ((slot = map_next(&space->points, &at)))
-		free(slot->value);
-	map_free(&space->points);
+	map_free_values(&space->points);
 	modules_free(&space->modules);
 	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
 		if (space->states[i])
