@@ -30,10 +30,12 @@ link_flags = $(if $(STATIC),-static) $(LDFLAGS)
 library_versions = $(shell for l in $(LIBS); do echo $$l $$($(PKG_CONFIG) --modversion $$l); done | paste -sd, | sed "s|,|, |g")
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
 
-rooms := base writer seccomp symbols tracer tracer/hooks tracer/arch/$(ARCH) launchers
+rooms := base writer seccomp symbols tracer tracer/hooks tracer/recorder tracer/arch/$(ARCH) launchers
 lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(addsuffix /*.c,$(rooms)))) \
 	tracer/topology-$(topology).c
-lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
+# What the recorder puts into programs; it is data to the tracer.
+agent_object := $(B)/obj/tracer/recorder/agent/agent.o
+lib_objects := $(lib_sources:%.c=$(B)/obj/%.o) $(agent_object)
 main_object := $(B)/obj/launchers/main.o
 # dftrace-check knows the format of traces only, and has libraries of its own.
 check_sources := $(filter-out check/main.c,$(wildcard check/*.c))
@@ -68,6 +70,11 @@ $(B)/obj/%.o: %.c $(B)/version.h
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(all_cflags) -MMD -MP -c $< -o $@
+
+$(agent_object): tracer/recorder/agent/agent.S tracer/recorder/agent/layout.h
+	$(call say,AS,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -I. -c $< -o $@
 
 $(B)/libdftrace.a: $(lib_objects)
 	$(call say,AR,$@)

@@ -105,6 +105,11 @@ static struct hook_pattern *make_patterns(const struct options *options)
 	return patterns;
 }
 
+static bool excludes_recorder(const void *options, const char *comm)
+{
+	return options_excludes_recorder(options, comm);
+}
+
 static void fill_options(struct tracer_options *to, const struct options *from, bool parent_form)
 {
 	*to = (struct tracer_options){
@@ -121,6 +126,10 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 			  .no_emulation = from->no_emulation,
 			  .symbol_dirs = (const char *const *)from->symbol_dirs.items,
 			  .nsymbol_dirs = from->symbol_dirs.count},
+		.recorder = {.wanted = from->recorder,
+			     .hits = (unsigned)from->recorder_hits,
+			     .excludes = from->no_recorder.count ? excludes_recorder : NULL,
+			     .excludes_data = from},
 		.v2 = from->v2,
 		.paths_given = from->paths_given,
 		.names_kernel = from->names_kernel,
@@ -173,7 +182,8 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 	}
 	struct selection selection = options->selection;
 	selection.traps = tracer->hooks != NULL;
-	int result = filter_build(rules, wanted_rules(&selection, rules), shared->insns, &len);
+	int result = filter_build(rules, wanted_rules(&selection, rules),
+				  tracer->recorder ? recorder_allowed_ip() : 0, shared->insns, &len);
 	free(rules);
 	if (result < 0) {
 		tracer_warn_no_filter(tracer, strerror(errno));

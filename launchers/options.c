@@ -109,17 +109,19 @@ static int add_data_dirs(struct options *options, const char *list, bool *all, s
 	return 0;
 }
 
-static int add_excludes(struct options *options, const char *list, struct buf *error)
+/* Takes the names of programs. */
+static int add_names(enum option_id id, struct strings *names, const char *list, struct buf *error)
 {
 	for (const char *at = list;;) {
 		size_t len = strcspn(at, ",");
 		if (len == 0) {
-			buf_add_str(error, "--exclude ");
+			option_add_name(error, &option_rows[id]);
+			buf_add_char(error, ' ');
 			option_add_quoted(error, list);
 			buf_add_str(error, " has an empty name in it: give names as in bash,git");
 			return -1;
 		}
-		if (strings_take(&options->exclude, strndup(at, len)) < 0)
+		if (strings_take(names, strndup(at, len)) < 0)
 			return options_no_memory(error);
 		if (!at[len])
 			return 0;
@@ -337,7 +339,14 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 	case OPTION_TRACE:
 		return set_selection(options, value, error);
 	case OPTION_EXCLUDE:
-		return add_excludes(options, value, error);
+		return add_names(id, &options->exclude, value, error);
+	case OPTION_NO_RECORDER:
+		return add_names(id, &options->no_recorder, value, error);
+	case OPTION_CAPTURE:
+		return set_choice(id, value, "stops", "recorder", &options->recorder, error);
+	case OPTION_RECORDER_HITS:
+		return set_count("--recorder-hits", "stops: give one from 1 up", value, 1,
+				 &options->recorder_hits, error);
 	case OPTION_FORMAT:
 		return set_choice(id, value, "v1", "v2", &options->v2, error);
 	case OPTION_PATHS:
@@ -410,7 +419,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 {
 	bool all = false;
 
-	*options = (struct options){.max_hooks = 4096};
+	*options = (struct options){.max_hooks = 4096, .recorder_hits = 8};
 	selection_default(&options->selection);
 	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
 	if (action != OPTIONS_RUN)
@@ -437,13 +446,23 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 	return options_finish_output(options, error) < 0 ? -1 : OPTIONS_RUN;
 }
 
-bool options_excludes(const struct options *options, const char *comm)
+static bool names_program(const struct strings *names, const char *comm)
 {
-	for (size_t i = 0; i < options->exclude.count; i++) {
-		if (strncmp(options->exclude.items[i], comm, COMM_BYTES) == 0)
+	for (size_t i = 0; i < names->count; i++) {
+		if (strncmp(names->items[i], comm, COMM_BYTES) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool options_excludes(const struct options *options, const char *comm)
+{
+	return names_program(&options->exclude, comm);
+}
+
+bool options_excludes_recorder(const struct options *options, const char *comm)
+{
+	return names_program(&options->no_recorder, comm);
 }
 
 bool options_speaks(const struct options *options)
@@ -463,6 +482,7 @@ void options_free(struct options *options)
 	ranks_own_free(&options->own);
 	strings_free(&options->data_dirs);
 	strings_free(&options->exclude);
+	strings_free(&options->no_recorder);
 	strings_free(&options->hooks);
 	strings_free(&options->symbol_dirs);
 	strings_free(&options->warnings);

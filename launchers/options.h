@@ -49,6 +49,9 @@ struct options {
 	unsigned long max_files; /* 0: no limit */
 	enum tracer_form tracer;
 	bool no_placement;
+	bool recorder;              /* --capture recorder */
+	struct strings no_recorder; /* see options_excludes_recorder */
+	unsigned long recorder_hits;
 
 	char *rank;             /* by --rank; NULL: as the environment tells */
 	struct rank_list ranks; /* to be recorded */
@@ -99,6 +102,9 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 /* @return whether programs of this name are not to be recorded. `comm` is the kernel's name of the
  * process, which has 15 bytes at most. */
 bool options_excludes(const struct options *options, const char *comm);
+
+/* Same for programs inside which nothing is to be recorded. */
+bool options_excludes_recorder(const struct options *options, const char *comm);
 
 /* @return 1 for a word that says yes, 0 for one that says no (or nothing), -1 for any other. */
 int options_yes_or_no(const char *value);

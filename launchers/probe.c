@@ -239,7 +239,7 @@ static void be_tracer(struct pair *pair, pid_t program)
 	/* Here, as libseccomp asks the kernel what it can, for which there are filters that kill. */
 	struct page *page = pair->page;
 	page->ninsns = sizeof(page->insns) / sizeof(*page->insns);
-	if (pair->plan->filter && filter_build(&rule, 1, page->insns, &page->ninsns) < 0) {
+	if (pair->plan->filter && filter_build(&rule, 1, 0, page->insns, &page->ninsns) < 0) {
 		result->started = errno;
 		return;
 	}

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <seccomp.h>
+#include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <linux/seccomp.h>
@@ -38,9 +40,38 @@ static int export(scmp_filter_ctx ctx, struct sock_filter *insns, size_t *len)
 	return result;
 }
 
-int filter_build(const struct filter_rule *rules, size_t nrules, struct sock_filter *insns,
-		 size_t *len)
+/* libseccomp knows no instruction pointer: what traces goes to the end of the program instead, where it is looked at.
+ * @return 0, or -errno. */
+static int add_allowed_ip(struct sock_filter *insns, size_t *len, size_t room, uint64_t ip)
 {
+	const uint32_t at = offsetof(struct seccomp_data, instruction_pointer);
+	const uint32_t trace = SECCOMP_RET_TRACE | FILTER_TRACE_DATA;
+	const struct sock_filter end[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)ip, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at + 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(ip >> 32), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, trace),
+	};
+	const size_t n = sizeof(end) / sizeof(*end);
+
+	if (room - *len < n)
+		return -E2BIG;
+	for (size_t i = 0; i < *len; i++) {
+		if (insns[i].code == (BPF_RET | BPF_K) && insns[i].k == trace)
+			insns[i] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA,
+								(uint32_t)(*len - i - 1));
+	}
+	memcpy(insns + *len, end, sizeof(end));
+	*len += n;
+	return 0;
+}
+
+int filter_build(const struct filter_rule *rules, size_t nrules, uint64_t allowed_ip,
+		 struct sock_filter *insns, size_t *len)
+{
+	const size_t room = *len;
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
 	if (!ctx) {
 		errno = ENOMEM;
@@ -56,6 +87,8 @@ int filter_build(const struct filter_rule *rules, size_t nrules, struct sock_fil
 		result = add_rule(ctx, &rules[i]);
 	if (result == 0)
 		result = export(ctx, insns, len);
+	if (result == 0 && allowed_ip)
+		result = add_allowed_ip(insns, len, room, allowed_ip);
 	seccomp_release(ctx);
 	if (result < 0) {
 		errno = -result;

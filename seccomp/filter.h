@@ -28,10 +28,12 @@ struct filter_rule {
 
 /* Makes the filter's program: SECCOMP_RET_TRACE for the rules and for every call of another
  * architecture than the native one (so that those can be counted), SECCOMP_RET_ALLOW for the rest.
+ * @param allowed_ip  calls whose instruction pointer it is are not traced either; 0: none. It is looked at after
+ * the number, so that calls that are always allowed can still be known to the kernel by that alone.
  * @param insns  where it goes, `*len` instructions at most; set to their number.
  * @return 0, or -1 with errno (E2BIG: it does not fit; libseccomp's own). */
-int filter_build(const struct filter_rule *rules, size_t nrules, struct sock_filter *insns,
-		 size_t *len);
+int filter_build(const struct filter_rule *rules, size_t nrules, uint64_t allowed_ip,
+		 struct sock_filter *insns, size_t *len);
 
 /* Installs it for the calling thread and all that it will start, for good. Sets NO_NEW_PRIVS where the
  * kernel asks for it. Once it is in place, wanted calls fail with ENOSYS if no tracer answers.

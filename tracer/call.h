@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 enum call_source {
-	CALL_FROM_STOPS, /* ptrace stops */
+	CALL_FROM_STOPS,    /* ptrace stops */
+	CALL_FROM_RECORDER, /* inside the program; it may be long over */
 };
 
 enum call_state {

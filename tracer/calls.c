@@ -46,8 +46,7 @@ static void restore_untraced(struct task *task, const struct frame *frame)
 		memory_write(task, call->args[0], &flags, sizeof(flags));
 }
 
-static void enter(struct tracer *tracer, struct task *task, const struct arch_stop *stop,
-		  uint64_t now)
+static void enter(struct tracer *tracer, struct task *task, struct arch_stop *stop, uint64_t now)
 {
 	if (task->before_exec || tracer->pass_through || task->given_up)
 		return;
@@ -60,10 +59,12 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 		hooks_stale(tracer, task, stop->sp, now);
 		if (task->handlers)
 			task->handlers--;
+		recorder_sigreturn(tracer, task, stop->sp);
 		signals_handler_returns(tracer, task, stop->sp, now);
 		return;
 	}
 	hooks_stale(tracer, task, stop->sp, now);
+	recorder_call_enters(tracer, task, &stop->ip);
 	bool restarted = signals_settle(tracer, task, stop->nr, stop->ip, stop->sp, now);
 	if (row)
 		site_hit(&task->mm->sites, stop->ip);
@@ -83,6 +84,7 @@ static void enter(struct tracer *tracer, struct task *task, const struct arch_st
 	decode_begin(tracer, task, frame);
 	if (row->effect == EFFECT_CLONE)
 		forbid_untraced(tracer, task, frame);
+	frame->needs_exit |= recorder_call_begins(tracer, task, frame);
 	if (!frame->needs_exit) {
 		task_pop(task);
 		return;
@@ -107,6 +109,7 @@ static void leave(struct tracer *tracer, struct task *task, int64_t ret, uint64_
 	capture_exit(tracer, task, frame, ret, now);
 	restore_untraced(task, frame);
 	decode_end(tracer, task, frame);
+	recorder_call_ended(tracer, task, &frame->call);
 	task_pop(task);
 }
 

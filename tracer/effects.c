@@ -1,5 +1,6 @@
 #include "tracer/effects.h"
 
+#include "base/path.h"
 #include "base/proc.h"
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
@@ -211,6 +212,18 @@ bool effects_need_exit(const struct frame *frame)
 	}
 }
 
+/* What was recorded inside the program may be closed again, its descriptor another file's; but only in few places
+ * there is more than files. */
+static enum file_skip opened_kind(const struct task *task, const struct frame *frame)
+{
+	const struct name *path = frame->path;
+
+	if (frame->call.source == CALL_FROM_RECORDER && !path_is_below(path->text, "/dev") &&
+	    !path_is_below(path->text, "/proc"))
+		return FILE_RECORDED;
+	return resolve_opened(task, (int)frame->call.ret);
+}
+
 static void opened(struct tracer *tracer, struct task *task, struct frame *frame, bool cloexec)
 {
 	const struct call *call = &frame->call;
@@ -218,7 +231,7 @@ static void opened(struct tracer *tracer, struct task *task, struct frame *frame
 	struct file *file;
 
 	if (frame->path) {
-		file = file_new(frame->path, resolve_opened(task, fd));
+		file = file_new(frame->path, opened_kind(task, frame));
 		if (file)
 			file->outside = !frame->path_wanted;
 	} else {

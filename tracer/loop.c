@@ -14,6 +14,8 @@
 /* Until the main program has exec'ed, and while tasks are held; else. */
 #define TICK_SOON 5000000
 #define TICK_IDLE 100000000
+/* While programs record calls themselves: how late they are seen at most. */
+#define TICK_RECORDER 20000000
 
 enum stop_kind loop_classify(const struct status *status)
 {
@@ -153,11 +155,13 @@ static void dispatch(struct tracer *tracer, const struct status *status)
 	tracer->now = status->time;
 	if (tracer->debug)
 		debug_stop(tracer, status, kind);
+	struct task *task = map_get(&tracer->tasks, (uint64_t)status->tid);
+	if (task)
+		recorder_stop(tracer, task);
 	if (kind == STOP_DEAD) {
 		tree_dead(tracer, status);
 		return;
 	}
-	struct task *task = map_get(&tracer->tasks, (uint64_t)status->tid);
 	if ((!task || task->state == TASK_NEW) && kind != STOP_EXEC) {
 		if (tree_first_stop(tracer, status->tid, status))
 			return;
@@ -193,8 +197,14 @@ static void dispatch(struct tracer *tracer, const struct status *status)
 	}
 }
 
+static long idle_tick(const struct tracer *tracer)
+{
+	return tracer->recorder ? TICK_RECORDER : TICK_IDLE;
+}
+
 static void tick(struct tracer *tracer, uint64_t now)
 {
+	recorder_tick(tracer);
 	writer_tick(tracer->writer);
 	if (tracer->held)
 		tree_adopt(tracer, now);
@@ -204,14 +214,14 @@ static void tick(struct tracer *tracer, uint64_t now)
 	if (tracer->each_tick)
 		tracer->each_tick(tracer, now, tracer->parent_data);
 	bool soon = tracer->held || !tracer->main_execed;
-	tracer->next_tick = now + (soon ? TICK_SOON : TICK_IDLE);
+	tracer->next_tick = now + (soon ? TICK_SOON : idle_tick(tracer));
 }
 
 /* A periodic signal ends the wait: were it sent once, it could come just before the wait begins. */
-static int start_timer(timer_t *timer)
+static int start_timer(const struct tracer *tracer, timer_t *timer)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
-	struct itimerspec period = {.it_interval.tv_nsec = TICK_IDLE / 2,
+	struct itimerspec period = {.it_interval.tv_nsec = idle_tick(tracer) / 2,
 				    .it_value.tv_nsec = TICK_SOON};
 
 	if (timer_create(CLOCK_MONOTONIC, &event, timer) < 0)
@@ -230,7 +240,7 @@ int tracer_run(struct tracer *tracer)
 	enum wait_result result = WAIT_STATUS;
 	timer_t timer;
 
-	if (sigaction(SIGALRM, &action, NULL) < 0 || start_timer(&timer) < 0)
+	if (sigaction(SIGALRM, &action, NULL) < 0 || start_timer(tracer, &timer) < 0)
 		return -1;
 	while (result != WAIT_NOTHING_LEFT && result != WAIT_FAILED) {
 		struct status *status = STAILQ_FIRST(&tracer->queue);

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <signal.h>
 
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+
+#define PAGE 4096
 
 /* The vdso's functions fall back to system calls, so it has the instruction, whatever the program is. */
 #define VDSO_MAX 16384
@@ -112,4 +115,36 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 	task->in_syscall = false;
 	errno = error;
 	return done;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t others,
+			 uint64_t size)
+{
+	int64_t result;
+
+	/* Below the code: above it heap and bss grow. The kernel takes the hint where it can. */
+	for (uint64_t below = 1UL << 20; below < REMOTE_REACH; below *= 4) {
+		if (begin < below + others + (1UL << 16))
+			break;
+		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
+					  size,
+					  PROT_READ | PROT_EXEC,
+					  MAP_PRIVATE | MAP_ANONYMOUS,
+					  (uint64_t)-1,
+					  0};
+		if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
+			return 0;
+		uint64_t at = (uint64_t)result;
+		if (result < 0 && result > -4096)
+			continue;
+		if (distance(at, begin) < REMOTE_REACH)
+			return at;
+		remote_syscall(tracer, task, __NR_munmap, (uint64_t[6]){at, size}, &result);
+	}
+	return 0;
 }

@@ -12,4 +12,12 @@
 int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const uint64_t args[6],
 		   int64_t *result);
 
+/* A displacement of 32 bits reaches this far, less the size of a large program. */
+#define REMOTE_REACH (1UL << 30)
+
+/* Maps executable memory within reach of code that begins at `begin`, below it and the `others` bytes that were
+ * mapped there before. @return its address, 0: there is none. */
+uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t others,
+			 uint64_t size);
+
 #endif

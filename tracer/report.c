@@ -144,6 +144,10 @@ static void add_verbose(struct tracer *tracer, struct buf *line)
 	buf_addf(line, "dftrace-run: %llu process images, %llu stops, %s",
 		 (unsigned long long)tracer->images, (unsigned long long)tracer->stops,
 		 tracer->filter ? "seccomp filter" : "no seccomp filter");
+	if (tracer->recorder) {
+		buf_add_str(line, ", ");
+		recorder_report(tracer->recorder, true, line);
+	}
 	for (int i = 0; i < SKIPPED_COUNT; i++) {
 		if (tracer->skipped[i])
 			buf_addf(line, ", skipped:%s %llu", skipped_name(i),

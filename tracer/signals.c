@@ -77,13 +77,14 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 		loop_restart(tracer, task, errno == ESRCH ? 0 : sig);
 		return;
 	}
-	if (observed(tracer, task, &info)) {
+	if (recorder_signal(tracer, task, &info) || observed(tracer, task, &info)) {
 		loop_restart(tracer, task, 0);
 		return;
 	}
 	ignored_before_delivery(tracer, task, sig);
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
+	frame = task_top(task);
 	bool caught = frame && is_caught(task->tid, sig);
 	task->stepping = caught && frame->interrupted && !frame->in_handler;
 	task->handlers += caught;

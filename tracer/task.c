@@ -1,6 +1,7 @@
 #include "tracer/task.h"
 
 #include "tracer/hooks/hooks.h"
+#include "tracer/recorder/recorder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ void mm_unref(struct mm *mm)
 	map_free_values(&mm->sites);
 	aio_free(&mm->aio);
 	hook_space_free(mm->hooks);
+	recorder_space_free(mm->recorder);
 	free(mm);
 }
 

@@ -50,6 +50,8 @@ enum skipped {
 	SKIPPED_COUNT,
 };
 
+struct recorder_space;
+
 /* An address space: shared by CLONE_VM (threads, vfork). */
 struct mm {
 	unsigned refs;
@@ -62,6 +64,7 @@ struct mm {
 	uint64_t vdso;       /* 0: none */
 	struct map sites;    /* struct site by address */
 	struct hook_space *hooks; /* breakpoints on functions; NULL: none */
+	struct recorder_space *recorder; /* what is recorded inside the program; NULL: nothing */
 	struct map aio;           /* see aio.h */
 };
 

@@ -12,6 +12,22 @@
 
 #include <sys/ptrace.h>
 
+/* @return 0, or -1 with errno ENOMEM. Where the machine cannot, it is said, and all calls stop. */
+static int start_recorder(struct tracer *tracer, const struct recorder_options *options)
+{
+	const char *obstacle = recorder_obstacle();
+
+	if (obstacle) {
+		tracer_warn(tracer, "no recorder: %s; all calls stop", obstacle);
+		return 0;
+	}
+	tracer->recorder = recorder_new(options, tracer->options->selection, &tracer->clock);
+	if (!tracer->recorder)
+		return -1;
+	tracer_observe(tracer, recorder_observer(tracer->recorder));
+	return 0;
+}
+
 struct tracer *tracer_new(const struct tracer_options *options, struct buf *error)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
@@ -36,6 +52,8 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 			goto fail;
 		tracer_observe(tracer, hooks_observer(tracer->hooks));
 	}
+	if (options->recorder.wanted && start_recorder(tracer, &options->recorder) < 0)
+		goto fail;
 	tracer->place = place_new(options->placement);
 	if (!tracer->place)
 		goto fail;
@@ -134,6 +152,7 @@ void tracer_free(struct tracer *tracer)
 	if (tracer->writer)
 		writer_free(tracer->writer, clock_now(&tracer->clock) + patience);
 	hooks_free(tracer->hooks);
+	recorder_free(tracer->recorder);
 	place_free(tracer->place);
 	buf_free(&tracer->warnings);
 	buf_free(&tracer->path);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "tracer/hooks/hooks.h"
 #include "tracer/observer.h"
+#include "tracer/recorder/recorder.h"
 #include "tracer/select.h"
 #include "tracer/task.h"
 #include "writer/writer.h"
@@ -30,6 +31,7 @@ struct tracer_options {
 	bool (*excludes)(const void *data, const char *comm);
 	const void *excludes_data;
 	struct hook_options hooks;
+	struct recorder_options recorder;
 	bool v2;
 	bool paths_given;
 	bool names_kernel;
@@ -74,6 +76,7 @@ struct tracer {
 	struct observer entry_mark;
 	struct observer privileges;
 	struct hooks *hooks; /* NULL: no function is hooked */
+	struct recorder *recorder; /* NULL: all calls stop */
 
 	pid_t main_pid;
 	bool setuid_warned;

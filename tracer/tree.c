@@ -119,6 +119,7 @@ static struct mm *copy_mm(const struct mm *mm)
 			mm_unref(copy);
 			return NULL;
 		}
+		copy->recorder = recorder_space_copy(mm->recorder);
 		copy->entry = mm->entry;
 		copy->entry_byte = mm->entry_byte;
 		copy->entry_pending = mm->entry_pending;
@@ -318,6 +319,7 @@ static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t no
 {
 	struct observer *o;
 
+	recorder_task_over(tracer, task);
 	decode_cut(tracer, task, 0, now);
 	if (task->over)
 		return;
@@ -356,7 +358,9 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 	task = merge_threads(tracer, status->tid, former ? former : status->tid, status->time);
 	if (!task)
 		return;
+	recorder_stop(tracer, task);
 	drop_others(tracer, task, status->time);
+	recorder_task_over(tracer, task);
 	struct name *program = end_old_image(tracer, task, status->time);
 
 	struct mm *mm = mm_new();

@@ -178,7 +178,7 @@ static void become_tracee(const char *what, int go, const struct selection *sele
 	size_t len = sizeof(insns) / sizeof(*insns);
 	char byte;
 
-	if (filter && filter_build(rules, wanted_rules(selection, rules), insns, &len) < 0)
+	if (filter && filter_build(rules, wanted_rules(selection, rules), 0, insns, &len) < 0)
 		_exit(100);
 	if (read(go, &byte, 1) != 1)
 		_exit(101);

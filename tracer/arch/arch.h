@@ -60,6 +60,10 @@ uint64_t arch_regs_ip(const struct arch_regs *regs);
 uint64_t arch_regs_sp(const struct arch_regs *regs);
 void arch_regs_set_ip(struct arch_regs *regs, uint64_t ip);
 
+/* The base of %gs, which programs rarely use. */
+uint64_t arch_regs_gs(const struct arch_regs *regs);
+void arch_regs_set_gs(struct arch_regs *regs, uint64_t base);
+
 /* Makes the registers those of a task about to execute the system call instruction at `ip`. */
 void arch_regs_set_call(struct arch_regs *regs, uint64_t ip, uint64_t nr, const uint64_t args[6]);
 
@@ -100,6 +104,7 @@ struct arch_sigframe {
 	int64_t result;
 };
 #define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */
+#define ARCH_SIGFRAME_IP   168 /* where the ip stands in them */
 void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame);
 
 /* @return whether a conditional jump (INSN_JCC) is taken with these flags. */

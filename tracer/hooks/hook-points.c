@@ -8,12 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sys/mman.h>
-
 #define PAGE      4096
 #define SLOT_SIZE 32
-/* A displacement of 32 bits reaches this far, less the size of a large program. */
-#define REACH (1UL << 30)
+#define REACH     REMOTE_REACH
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
@@ -223,36 +220,15 @@ void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *
 		hooks->beyond = beyond;
 }
 
-/* Maps a page near the code, by a call of the program's own. */
+/* Maps a page near the code. */
 static uint64_t map_page(struct tracer *tracer, struct task *task, const struct hook_space *space,
 			 uint64_t near)
 {
 	const struct module *module = modules_find(&space->modules, near);
-	/* Code may be larger than the distances below. */
+	/* Code may be larger than the distances tried. */
 	uint64_t begin = module ? module->begin : near;
-	uint64_t others = space->npages * PAGE;
-	int64_t result;
 
-	/* Below the module: above it heap and bss grow. The kernel takes the hint where it can. */
-	for (uint64_t below = 1UL << 20; below < REACH; below *= 4) {
-		if (begin < below + others + (1UL << 16))
-			break;
-		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
-					  PAGE,
-					  PROT_READ | PROT_EXEC,
-					  MAP_PRIVATE | MAP_ANONYMOUS,
-					  (uint64_t)-1,
-					  0};
-		if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
-			return 0;
-		uint64_t page = (uint64_t)result;
-		if (result < 0 && result > -4096)
-			continue;
-		if (distance(page, near) < REACH)
-			return page;
-		remote_syscall(tracer, task, __NR_munmap, (uint64_t[6]){page, PAGE}, &result);
-	}
-	return 0;
+	return remote_map_near(tracer, task, begin, space->npages * PAGE, PAGE);
 }
 
 /* @return the address of SLOT_SIZE unused bytes near the code at `address`, 0: none. */

@@ -197,11 +197,22 @@ long arch_find_syscall(const unsigned char *code, size_t len)
 	return -1;
 }
 
+uint64_t arch_regs_gs(const struct arch_regs *regs)
+{
+	return regs->raw.gs_base;
+}
+
+void arch_regs_set_gs(struct arch_regs *regs, uint64_t base)
+{
+	regs->raw.gs_base = base;
+}
+
 /* struct ucontext of the kernel: uc_flags, uc_link, uc_stack (40 bytes), then sigcontext: r8 … r15,
  * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
 void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame)
 {
 	const size_t context = 40;
+	_Static_assert(ARCH_SIGFRAME_IP == 40 + 16 * 8, "the ip is what is read below");
 	memcpy(&frame->result, bytes + context + 13 * 8, 8);
 	memcpy(&frame->ip, bytes + context + 16 * 8, 8);
 }

@@ -1,0 +1,259 @@
+/* Records become calls, as if each had stopped twice. */
+#include "tracer/decode.h"
+#include "tracer/loop.h"
+#include "tracer/recorder/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <x86intrin.h>
+
+/* ns: a call that takes longer becomes a frame while it lasts, so that nobody has to keep for it what
+ * descriptors were when it began. */
+#define LONG_CALL 100000000
+
+/* The two clocks at one moment, and how they go against each other. */
+struct moment {
+	uint64_t ticks;
+	uint64_t ns;
+	double ns_per_tick;
+};
+
+uint64_t drain_ticks(void)
+{
+	return __rdtsc();
+}
+
+void drain_begin_clock(struct recorder *recorder, const struct clock *clock)
+{
+	recorder->ticks = __rdtsc();
+	recorder->ns = clock_now(clock);
+}
+
+static struct moment take_moment(struct tracer *tracer)
+{
+	const struct recorder *recorder = tracer->recorder;
+	struct moment moment = {.ticks = __rdtsc(), .ns = clock_now(&tracer->clock)};
+
+	moment.ns_per_tick =
+		(double)(moment.ns - recorder->ns) / (double)(moment.ticks - recorder->ticks);
+	return moment;
+}
+
+/* Never later than the moment itself. */
+static uint64_t to_ns(const struct moment *moment, uint64_t ticks)
+{
+	if (ticks >= moment->ticks)
+		return moment->ns;
+	return moment->ns - (uint64_t)((double)(moment->ticks - ticks) * moment->ns_per_tick);
+}
+
+static struct agent_record *record_at(const struct ring *ring, uint64_t number)
+{
+	return &ring->shared->records[number & ring->shared->mask];
+}
+
+static void add_data(struct call *call, unsigned arg, const void *bytes, size_t len)
+{
+	call->data[arg] = (struct call_data){DATA_COPIED, call->bytes.len, len};
+	buf_add(&call->bytes, bytes, len);
+}
+
+/* What the agent has copied, in its order. */
+static void fill_data(struct call *call, const struct agent_record *record)
+{
+	static const struct {
+		uint16_t shape;
+		unsigned char arg;
+	} paths[] = {{SHAPE_PATH0, 0}, {SHAPE_PATH1, 1}, {SHAPE_PATH3, 3}};
+	const char *at = (const char *)(record + 1);
+
+	if (record->shape & SHAPE_VECTOR)
+		add_data(call, 1, &record->sum, sizeof(record->sum));
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		if (!(record->shape & paths[i].shape))
+			continue;
+		size_t len = strnlen(at, AGENT_PATH_MAX);
+		add_data(call, paths[i].arg, at, len);
+		at += len + 1;
+	}
+}
+
+/* The address behind the program's own system call instruction. */
+static uint64_t own_ip(const struct task *task, uint64_t ip)
+{
+	const struct patch *patch = patch_of_stub(task->mm->recorder, ip);
+
+	return patch ? patch->ip : ip;
+}
+
+/* @return the call's frame, NULL: out of memory, or nobody wants it. */
+static struct frame *begin(struct tracer *tracer, struct task *task,
+			   const struct agent_record *record, uint64_t start)
+{
+	const struct syscall_row *row = syscall_row(record->nr);
+	uint64_t ip = own_ip(task, record->ip);
+
+	if (!row || tracer->pass_through || task->given_up)
+		return NULL;
+	hooks_stale(tracer, task, record->sp, start);
+	if (signals_settle(tracer, task, record->nr, ip, record->sp, start))
+		return task_top(task); /* made again after a signal */
+	struct frame *frame = task_push(task);
+	if (!frame) {
+		tracer_end_recording(tracer, "out of memory");
+		return NULL;
+	}
+	struct call *call = &frame->call;
+	frame->handlers = task->handlers;
+	call->source = CALL_FROM_RECORDER;
+	call->state = CALL_OPEN;
+	call->row = row;
+	call->tid = task->tid;
+	call->start = start;
+	call->ip = ip;
+	call->sp = record->sp;
+	memcpy(call->args, record->args, sizeof(call->args));
+	fill_data(call, record);
+	decode_begin(tracer, task, frame);
+	return frame;
+}
+
+static void end(struct tracer *tracer, struct task *task, struct frame *frame, int64_t result,
+		uint64_t end_ns)
+{
+	frame->call.state = CALL_DONE;
+	frame->call.ret = result;
+	frame->call.end = end_ns;
+	if (frame->needs_exit)
+		decode_end(tracer, task, frame);
+	task_pop(task);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Takes the first record. */
+static void take(struct tracer *tracer, struct ring *ring, const struct moment *moment)
+{
+	struct agent_ring *shared = ring->shared;
+	struct agent_record *record = record_at(ring, shared->tail);
+	struct task *task = ring->task;
+	struct frame *frame;
+
+	/* The rounding of one moment must not make a thread's calls overlap with those of another. */
+	uint64_t start = later(to_ns(moment, record->start), ring->until);
+	uint64_t end_ns = later(to_ns(moment, record->end), start);
+	if (ring->begun)
+		frame = task_top(task);
+	else
+		frame = begin(tracer, task, record, start);
+	if (frame)
+		end(tracer, task, frame, record->result, end_ns);
+	ring->begun = false;
+	ring->until = end_ns;
+	tracer->recorder->calls++;
+	uint64_t next = shared->tail + 1 + record->more;
+	__atomic_store_n(&shared->tail, next, __ATOMIC_RELEASE);
+}
+
+static bool has_records(const struct ring *ring)
+{
+	return ring->task &&
+	       ring->shared->tail != __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+}
+
+/* @return the record of a call that is being made, NULL: there is none. */
+static struct agent_record *open_record(const struct ring *ring)
+{
+	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+	struct agent_record *record = record_at(ring, head);
+
+	return __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == RECORD_OPEN ? record : NULL;
+}
+
+/* @return the ring whose first record ended first, NULL: none has one that had ended at the moment. */
+static struct ring *earliest(struct recorder_space *space, const struct moment *moment)
+{
+	struct ring *found = NULL;
+	uint64_t end = moment->ticks;
+
+	for (size_t i = 0; i < space->nrings; i++) {
+		struct ring *ring = &space->rings[i];
+		if (!has_records(ring))
+			continue;
+		uint64_t ended = record_at(ring, ring->shared->tail)->end;
+		if (ended <= end) {
+			end = ended;
+			found = ring;
+		}
+	}
+	return found;
+}
+
+/* A call that is being made becomes a frame. */
+static void begin_open(struct tracer *tracer, struct ring *ring, const struct moment *moment,
+		       uint64_t least)
+{
+	const struct agent_record *record = ring->task ? open_record(ring) : NULL;
+
+	if (!record || ring->begun)
+		return;
+	struct agent_record copy[RECORD_MORE_MAX + 1];
+	memcpy(copy, record, (1UL + record->more) * RECORD_SIZE);
+	/* It may have ended meanwhile. */
+	if (has_records(ring))
+		return;
+	uint64_t start = later(to_ns(moment, copy->start), ring->until);
+	if (moment->ns - start < least)
+		return;
+	ring->begun = begin(tracer, ring->task, copy, start) != NULL;
+}
+
+/* No call that is still to come began before. */
+static void set_horizon(struct recorder_space *space, const struct moment *moment)
+{
+	uint64_t first = moment->ticks;
+
+	for (size_t i = 0; i < space->nrings; i++) {
+		struct ring *ring = &space->rings[i];
+		if (!ring->task || ring->begun)
+			continue;
+		if (has_records(ring) && record_at(ring, ring->shared->tail)->start < first)
+			first = record_at(ring, ring->shared->tail)->start;
+		const struct agent_record *record = open_record(ring);
+		if (record && record->start < first)
+			first = record->start;
+	}
+	space->files->horizon = to_ns(moment, first);
+}
+
+void drain_space(struct tracer *tracer, struct recorder_space *space)
+{
+	struct moment moment = take_moment(tracer);
+	struct ring *ring;
+
+	if (!space->files)
+		return;
+	/* What ends after the moment waits for the next one: what it follows from, in another thread's ring,
+	 * may not have been seen. */
+	while ((ring = earliest(space, &moment)))
+		take(tracer, ring, &moment);
+	for (size_t i = 0; i < space->nrings; i++) {
+		begin_open(tracer, &space->rings[i], &moment, LONG_CALL);
+		tracer->recorder->full +=
+			__atomic_exchange_n(&space->rings[i].shared->full, 0, __ATOMIC_RELAXED);
+	}
+	set_horizon(space, &moment);
+}
+
+void drain_ring(struct tracer *tracer, struct ring *ring)
+{
+	struct moment moment = take_moment(tracer);
+
+	while (has_records(ring))
+		take(tracer, ring, &moment);
+	begin_open(tracer, ring, &moment, 0);
+}

@@ -1,0 +1,127 @@
+/* What the files of this folder share. */
+#ifndef TRACER_RECORDER_INTERNAL_H
+#define TRACER_RECORDER_INTERNAL_H
+
+#include "symbols/insn.h"
+#include "symbols/modules.h"
+#include "symbols/object.h"
+#include "tracer/arch/arch.h"
+#include "tracer/observer.h"
+#include "tracer/recorder/agent/layout.h"
+#include "tracer/recorder/recorder.h"
+#include "tracer/recorder/stub.h"
+#include "tracer/tracer.h"
+
+/* Why a process, or a thread of it, has no recorder: counted, and said by -v. */
+enum off {
+	OFF_EXCLUDED,
+	OFF_GS,        /* the program uses %gs itself */
+	OFF_FILTER,    /* it has a seccomp filter of its own */
+	OFF_FILES,     /* its descriptors are not those of all who share its memory */
+	OFF_ADDRESS,   /* something lies where the agent has to */
+	OFF_MEMORY,    /* no memory for it: limits, policies */
+	OFF_THREADS,   /* more threads than rings */
+	OFF_TRAP,      /* SIGTRAP is blocked or ignored while other threads run */
+	OFF_NO_SYNC,   /* the kernel cannot make other CPUs see new code */
+	OFF_COUNT,
+};
+
+struct ring {
+	struct agent_ring *shared; /* as it is mapped here */
+	struct task *task;         /* NULL: free */
+	bool begun;                /* the call being made has become a frame already */
+	uint64_t until;            /* ns: all that was taken had ended then */
+};
+
+/* Room for stubs, near code. */
+#define AREA_SIZE  0x20000
+#define AREA_STUBS (AREA_SIZE / STUB_SIZE)
+struct area {
+	uint64_t address;
+	uint64_t stubs[AREA_STUBS]; /* address behind the system call whose stub it is; 0: free */
+};
+
+enum patch_state { PATCH_NEW, PATCH_DONE, PATCH_REFUSED };
+
+/* A place where the program makes system calls. */
+struct patch {
+	uint64_t ip; /* behind the system call instruction */
+	enum patch_state state;
+	unsigned hits; /* since its state or its obstacle was last looked at */
+	struct window window;
+	unsigned char jump[WINDOW_JUMP];
+	uint64_t address; /* of the stub */
+	unsigned char test;
+	unsigned char after; /* WINDOW_AFTER only */
+};
+
+struct recorder_space {
+	bool agent;   /* it is in the program's memory */
+	bool off;     /* nobody gets a ring any more */
+	bool no_more; /* no thread gets one beside those that have */
+	bool no_sync; /* memory barriers are not to be had */
+	struct files *files; /* those that the table of descriptors is about; NULL: nobody has a ring */
+	int memfd;                 /* the rings; -1: none yet */
+	struct ring *rings;
+	size_t nrings;
+	struct area *areas;
+	size_t nareas;
+	struct map patches; /* struct patch by ip */
+	struct modules modules;
+};
+
+struct recorder {
+	struct observer observer;
+	struct recorder_options options;
+	uint16_t shapes[AGENT_LIMIT];
+	struct insn_decoder *decoder;
+	struct objects *objects;
+	/* The two clocks, at one moment. */
+	uint64_t ticks;
+	uint64_t ns;
+	uint64_t calls;   /* that were recorded */
+	uint64_t full;    /* … or not, for lack of room */
+	uint64_t native;  /* threads made native before a signal */
+	unsigned long forms[WINDOW_REFUSED]; /* places patched */
+	unsigned long refused[WINDOW_REFUSALS];
+	unsigned long off[OFF_COUNT];
+};
+
+extern const unsigned char agent_begin[];
+extern const unsigned char agent_saving[];
+extern const unsigned char agent_working[];
+extern const unsigned char agent_reading[];
+extern const unsigned char agent_read[];
+extern const unsigned char agent_called[];
+extern const unsigned char agent_entry[];
+extern const unsigned char agent_shapes[];
+extern const unsigned char agent_end[];
+
+/* What the agent does with calls of a row. */
+uint16_t recorder_shape(const struct syscall_row *row);
+
+/* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
+struct ring *space_give(struct tracer *tracer, struct task *task);
+struct ring *space_ring_of(const struct task *task);
+/* Nobody's calls are recorded there any more. */
+void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why);
+/* Says whether the tracer knows a descriptor. */
+void space_set_known(struct task *task, int fd, bool known);
+void space_forget_all(struct task *task);
+
+/* patch.c */
+void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
+/* @return the place that a stub at `address` belongs to, NULL: no stub. */
+struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
+/* @return whether the jump is still there; else it is forgotten. */
+bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
+
+/* drain.c. Takes what has ended by now, in the order of its ends. */
+void drain_space(struct tracer *tracer, struct recorder_space *space);
+/* Takes all that a ring has, and makes a call that is being made a frame. */
+void drain_ring(struct tracer *tracer, struct ring *ring);
+uint64_t drain_ticks(void);
+/* The first of the two moments by which ticks are known in nanoseconds. */
+void drain_begin_clock(struct recorder *recorder, const struct clock *clock);
+
+#endif

@@ -1,0 +1,311 @@
+/* Before a signal is delivered its thread is made to look as without a recorder: a call that has not reached the
+ * kernel is taken back, one that has returned is completed. So no handler ever runs above the agent, and what a
+ * handler or an unwinder sees are the program's own addresses. */
+#include "base/proc.h"
+#include "tracer/loop.h"
+#include "tracer/memory.h"
+#include "tracer/recorder/internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#define ERESTARTSYS_CODE           512
+#define ERESTART_RESTARTBLOCK_CODE 516
+
+/* The flags that the agent saves as lahf and seto do. */
+#define LAHF_FLAGS 0xd5UL
+#define OF         0x800UL
+
+static uint64_t offset_of(const unsigned char *label)
+{
+	return (uint64_t)(label - agent_begin);
+}
+
+static bool is_in_agent(uint64_t ip)
+{
+	return ip >= AGENT_BASE && ip < AGENT_BASE + AGENT_TEXT_SIZE;
+}
+
+static bool is_restart(int64_t result)
+{
+	return result <= -ERESTARTSYS_CODE && result >= -ERESTART_RESTARTBLOCK_CODE;
+}
+
+static void restore_flags(struct user_regs_struct *r, const struct agent_ring *ring)
+{
+	uint64_t flags = r->eflags & ~(LAHF_FLAGS | OF);
+
+	flags |= ring->flags >> 8 & LAHF_FLAGS;
+	if (ring->flags & 1)
+		flags |= OF;
+	r->eflags = flags;
+}
+
+static void restore_registers(struct user_regs_struct *r, const struct agent_ring *ring)
+{
+	r->rdx = ring->rdx;
+	r->rdi = ring->rdi;
+	r->rsi = ring->rsi;
+}
+
+static bool is_caught(const struct task *task, int sig)
+{
+	const char *const key = "SigCgt:";
+	uint64_t caught = ~0ULL;
+
+	proc_status(task->tid, 16, &key, &caught, 1);
+	return (caught >> (sig - 1)) & 1;
+}
+
+/* Where a thread stands that has just made the system call of a stub or of the agent: behind the program's own. There
+ * a breakpoint may lie, which nobody may hit but who comes from elsewhere: who is not about to enter a handler
+ * goes on in the stub. */
+static uint64_t behind_call(const struct task *task, const struct patch *patch, uint64_t ret, int sig)
+{
+	if (!patch)
+		return ret;
+	return is_caught(task, sig) ? patch->ip : ret;
+}
+
+/* Not in the kernel yet: as if it had not come here. */
+static void take_back(struct task *task, struct user_regs_struct *r, struct ring *ring)
+{
+	const struct agent_ring *shared = ring->shared;
+	uint64_t at = r->rip - AGENT_BASE;
+	uint64_t ret;
+
+	if (at < AGENT_SYSCALL) {
+		ret = r->rcx;
+	} else if (at >= offset_of(agent_called) && at < offset_of(agent_saving)) {
+		/* The registers are still the program's. */
+		ret = r->rcx;
+	} else {
+		ret = shared->ret;
+		r->rax = shared->nr;
+		if (at >= offset_of(agent_working) || at == AGENT_SYSCALL) {
+			restore_flags(r, shared);
+			restore_registers(r, shared);
+		}
+	}
+	ring->shared->records[shared->head & shared->mask].state = 0;
+	if (ring->begun) {
+		/* It was seen already, and will be seen again. */
+		task_top(task)->interrupted = true;
+		task_top(task)->needs_exit = true;
+		ring->begun = false;
+	}
+	const struct patch *patch = patch_of_stub(task->mm->recorder, ret);
+	r->rip = (patch ? patch->ip : ret) - ARCH_SYSCALL_LEN;
+}
+
+static void complete_record(struct ring *ring, int64_t result, uint64_t end)
+{
+	struct agent_ring *shared = ring->shared;
+	struct agent_record *record = &shared->records[shared->head & shared->mask];
+	uint64_t next = shared->next;
+
+	record->result = result;
+	record->end = end;
+	record->state = RECORD_DONE;
+	shared->records[next & shared->mask] = (struct agent_record){0};
+	__atomic_store_n(&shared->head, next, __ATOMIC_RELEASE);
+}
+
+/* Back from the kernel, with a result: what the agent has not done yet is done here. */
+static void complete(struct task *task, struct user_regs_struct *r, struct ring *ring, int sig)
+{
+	struct agent_ring *shared = ring->shared;
+	int64_t result = r->rip == AGENT_BASE + offset_of(agent_called) ? (int64_t)r->rax
+								      : (int64_t)shared->result;
+
+	/* Committed is what the head has gone over. */
+	if (shared->head != shared->next) {
+		const struct agent_record *record =
+			&shared->records[shared->head & shared->mask];
+		if ((record->shape & SHAPE_OPENS) && result >= 0 && result < AGENT_FDS_COUNT)
+			space_set_known(task, (int)result, true);
+		complete_record(ring, result, drain_ticks());
+	}
+	r->rax = (uint64_t)result;
+	restore_flags(r, shared);
+	restore_registers(r, shared);
+	const struct patch *patch = patch_of_stub(task->mm->recorder, shared->ret);
+	r->rip = behind_call(task, patch, shared->ret, sig);
+	r->rcx = patch ? patch->ip : shared->ret;
+	r->r11 = r->eflags;
+}
+
+/* The signal has interrupted it: from here on it is a call that stops, in the program's own place. */
+static void hand_over(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
+		      struct ring *ring, int sig)
+{
+	struct agent_ring *shared = ring->shared;
+	struct agent_record *record = &shared->records[shared->head & shared->mask];
+
+	/* The frame is made of it, unless it was before. */
+	drain_ring(tracer, ring);
+	struct frame *frame = ring->begun ? task_top(task) : NULL;
+	record->state = 0;
+	ring->begun = false;
+	if (frame) {
+		frame->interrupted = true;
+		frame->in_handler = false;
+		frame->needs_exit = true;
+	}
+	restore_flags(r, shared);
+	restore_registers(r, shared);
+	const struct patch *patch = patch_of_stub(task->mm->recorder, shared->ret);
+	/* Whether it is made again the kernel decides by what it finds here, two bytes before. */
+	r->rip = behind_call(task, patch, shared->ret, sig);
+	r->rcx = patch ? patch->ip : shared->ret;
+	r->r11 = r->eflags;
+}
+
+static void leave_agent(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
+			struct ring *ring, int sig)
+{
+	uint64_t at = r->rip - AGENT_BASE;
+	int64_t result = (int64_t)r->rax;
+
+	if (at < offset_of(agent_called) || at >= offset_of(agent_entry))
+		take_back(task, r, ring);
+	else if (at == offset_of(agent_called) && (int64_t)r->orig_rax >= 0 &&
+		 is_restart(result))
+		hand_over(tracer, task, r, ring, sig);
+	else
+		complete(task, r, ring, sig);
+	tracer->recorder->native++;
+}
+
+/* In a stub all registers but rcx and r11 are the program's. */
+static void leave_stub(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
+		       const struct patch *patch, int sig)
+{
+	uint64_t at = r->rip - patch->address;
+	const struct window *window = &patch->window;
+
+	tracer->recorder->native++;
+	if (window->form == WINDOW_BEFORE) {
+		/* The displaced instruction is done, or not. */
+		r->rip = at < patch->test ? window->begin : patch->ip - ARCH_SYSCALL_LEN;
+		return;
+	}
+	if (at < patch->after) {
+		r->rip = window->begin;
+		return;
+	}
+	if (at == patch->after) {
+		r->rip = behind_call(task, patch, r->rip, sig);
+		return;
+	}
+	if (at == (uint64_t)patch->after + window->insn.len)
+		r->rip = patch->ip + window->insn.len;
+}
+
+/* Behind a system call of the program's own, where a breakpoint lies by now. */
+static void leave_window(const struct task *task, struct user_regs_struct *r, int sig)
+{
+	const struct patch *patch = map_get(&task->mm->recorder->patches, r->rip);
+	int64_t result = (int64_t)r->rax;
+	bool restarts = (int64_t)r->orig_rax >= 0 && is_restart(result);
+
+	if (patch && patch->state == PATCH_DONE && patch->window.form == WINDOW_AFTER && !restarts)
+		r->rip = behind_call(task, patch, patch->address + patch->after, sig);
+}
+
+/* @return the place whose breakpoint lies at `address`, NULL: none of ours. */
+static struct patch *patch_with_trap(const struct recorder_space *space, uint64_t address)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&space->patches, &at))) {
+		struct patch *patch = slot->value;
+		if (patch->state == PATCH_NEW)
+			continue;
+		if (patch->window.begin == address ||
+		    (patch->window.form == WINDOW_AFTER && patch->ip == address))
+			return patch;
+	}
+	return NULL;
+}
+
+/* A breakpoint of a place that is, or was, being patched; or the one that stays in a WINDOW_AFTER.
+ * @return whether it is one. */
+static bool leave_trap(struct tracer *tracer, struct task *task, struct user_regs_struct *r)
+{
+	uint64_t address = r->rip - ARCH_BREAKPOINT_LEN;
+	const struct patch *patch = patch_with_trap(task->mm->recorder, address);
+	unsigned char byte;
+
+	if (!patch || memory_read(tracer, task, address, &byte, 1) != 1)
+		return false;
+	if (address == patch->window.begin) {
+		/* Over by now; a breakpoint that is still there is somebody else's. */
+		if (byte == ARCH_BREAKPOINT)
+			return false;
+		r->rip = address;
+		return true;
+	}
+	if (patch->state != PATCH_DONE)
+		return false;
+	r->rip = patch->address + patch->after;
+	return true;
+}
+
+/* A path or a vector that cannot be read: the kernel shall say so itself. */
+static bool is_own_fault(const struct user_regs_struct *r, const siginfo_t *info)
+{
+	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0 &&
+	       r->rip >= AGENT_BASE + offset_of(agent_reading) &&
+	       r->rip < AGENT_BASE + offset_of(agent_read);
+}
+
+bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *info)
+{
+	struct recorder_space *space = task->mm->recorder;
+	struct arch_regs regs;
+
+	if (!space || !space->agent || arch_regs_get(task->tid, &regs) < 0)
+		return false;
+	struct user_regs_struct *r = &regs.raw;
+	uint64_t ip = r->rip;
+	bool swallow = false;
+	if (is_in_agent(ip)) {
+		struct ring *ring = space_ring_of(task);
+		if (!ring)
+			return false;
+		swallow = is_own_fault(r, info);
+		leave_agent(tracer, task, r, ring, info->si_signo);
+	} else {
+		const struct patch *patch = patch_of_stub(space, ip);
+		if (patch)
+			leave_stub(tracer, task, r, patch, info->si_signo);
+		else if (info->si_signo == SIGTRAP && info->si_code == SI_KERNEL)
+			swallow = leave_trap(tracer, task, r);
+		else
+			leave_window(task, r, info->si_signo);
+	}
+	if (r->rip != ip)
+		arch_regs_set(task->tid, &regs);
+	return swallow;
+}
+
+void recorder_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp)
+{
+	const struct recorder_space *space = task->mm->recorder;
+	unsigned char bytes[ARCH_SIGFRAME_SIZE];
+	struct arch_sigframe frame;
+
+	if (!space || !space->agent ||
+	    memory_read(tracer, task, sp, bytes, sizeof(bytes)) != sizeof(bytes))
+		return;
+	arch_sigframe_parse(bytes, &frame);
+	const struct patch *patch = map_get(&space->patches, frame.ip);
+	if (!patch || patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER)
+		return;
+	/* It goes on behind the breakpoint that lies there. */
+	uint64_t ip = patch->address + patch->after;
+	memory_write(task, sp + ARCH_SIGFRAME_IP, &ip, sizeof(ip));
+}

@@ -1,0 +1,253 @@
+/* Jumps at the program's system calls. */
+#include "base/proc.h"
+#include "tracer/memory.h"
+#include "tracer/recorder/internal.h"
+#include "tracer/remote.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+
+/* A process that needs more stubs makes its code while it runs. */
+#define AREAS_MAX 64
+
+static void forget_modules(const struct module *module, void *data)
+{
+	struct recorder_space *space = data;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	/* Their stubs stay: a thread may stand there. */
+	while ((slot = map_next(&space->patches, &at))) {
+		struct patch *patch = slot->value;
+		if (patch->ip >= module->begin && patch->ip < module->end)
+			*patch = (struct patch){.ip = patch->ip};
+	}
+}
+
+static const struct module *module_of(struct tracer *tracer, struct task *task, uint64_t ip)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	/* Always anew: what is mapped there may have changed. */
+	if (modules_read(&space->modules, tracer->recorder->objects, task->tid, forget_modules,
+			 space) < 0)
+		return NULL;
+	return modules_find(&space->modules, ip);
+}
+
+/* Finds the window of a system call in its file, and sees to it that the same lies in memory. */
+static void find_window(struct tracer *tracer, struct task *task, const struct module *module,
+			uint64_t ip, struct window *window)
+{
+	unsigned char bytes[2 * INSN_MAX + ARCH_SYSCALL_LEN];
+	uint64_t begin;
+	uint64_t end;
+	size_t len = 0;
+
+	*window = (struct window){
+		.form = WINDOW_REFUSED, .refusal = WINDOW_NO_BOUNDS, .ip = ip};
+	if (!module || !module->object ||
+	    !object_bounds(module->object, ip - ARCH_SYSCALL_LEN - module->bias, &begin, &end))
+		return;
+	const unsigned char *code = object_code(module->object, begin, &len);
+	if (!code || end <= begin)
+		return;
+	if (len > end - begin)
+		len = (size_t)(end - begin);
+	window_find(tracer->recorder->decoder, code, len, begin + module->bias, ip, window);
+	if (window->form == WINDOW_REFUSED)
+		return;
+	/* A hook's or a debugger's breakpoint, or code that the program has changed itself. */
+	uint64_t last = window->form == WINDOW_BEFORE ? ip : ip + window->insn.len;
+	if (last < window->begin + WINDOW_JUMP)
+		last = window->begin + WINDOW_JUMP;
+	size_t n = (size_t)(last - window->begin);
+	size_t at = (size_t)(window->begin - module->bias - begin);
+	if (at + n > len || n > sizeof(bytes) ||
+	    memory_read(tracer, task, window->begin, bytes, n) != (ssize_t)n ||
+	    memcmp(bytes, code + at, n) != 0) {
+		window->form = WINDOW_REFUSED;
+		window->refusal = WINDOW_CHANGED;
+	}
+}
+
+/* @return a free place for the stub in an area, 0: none. */
+static uint64_t place_in(const struct area *area, const struct window *window,
+			 unsigned char jump[WINDOW_JUMP])
+{
+	for (size_t i = 0; i < AREA_STUBS; i++) {
+		uint64_t address = area->address + i * STUB_SIZE;
+		if (!area->stubs[i] && stub_jump(window, address, jump))
+			return address;
+	}
+	return 0;
+}
+
+static uint64_t find_place(struct tracer *tracer, struct task *task, const struct module *module,
+			   const struct window *window, unsigned char jump[WINDOW_JUMP])
+{
+	struct recorder_space *space = task->mm->recorder;
+	uint64_t address = 0;
+
+	for (size_t i = 0; i < space->nareas && !address; i++)
+		address = place_in(&space->areas[i], window, jump);
+	if (address || space->nareas == AREAS_MAX)
+		return address;
+	struct area *areas = reallocarray(space->areas, space->nareas + 1, sizeof(*areas));
+	if (!areas)
+		return 0;
+	space->areas = areas;
+	uint64_t begin =
+		remote_map_near(tracer, task, module->begin, space->nareas * AREA_SIZE, AREA_SIZE);
+	if (!begin)
+		return 0;
+	areas[space->nareas] = (struct area){.address = begin};
+	return place_in(&areas[space->nareas++], window, jump);
+}
+
+static uint64_t *stub_slot(const struct recorder_space *space, uint64_t address)
+{
+	for (size_t i = 0; i < space->nareas; i++) {
+		struct area *area = &space->areas[i];
+		if (address >= area->address && address < area->address + AREA_SIZE)
+			return &area->stubs[(address - area->address) / STUB_SIZE];
+	}
+	return NULL;
+}
+
+struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address)
+{
+	const uint64_t *ip = stub_slot(space, address);
+
+	return ip && *ip ? map_get(&space->patches, *ip) : NULL;
+}
+
+/* @return whether breakpoints may be met by other threads of the process: where SIGTRAP is blocked or ignored,
+ * the kernel would change that. */
+static bool may_trap(struct tracer *tracer, const struct task *task)
+{
+	static const char *const keys[] = {"SigBlk:", "SigIgn:"};
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		const struct task *other = slot->value;
+		uint64_t sets[2] = {0};
+		if (other->mm != task->mm || other == task)
+			continue;
+		proc_status(other->tid, 16, keys, sets, 2);
+		if (((sets[0] | sets[1]) >> (SIGTRAP - 1)) & 1)
+			return false;
+	}
+	return true;
+}
+
+/* Every thread of the process sees what was written before it executes another instruction. */
+static int sync_code(struct tracer *tracer, struct task *task)
+{
+	const uint64_t args[6] = {MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE};
+	int64_t result;
+
+	if (remote_syscall(tracer, task, __NR_membarrier, args, &result) < 0 || result < 0)
+		return -1;
+	return 0;
+}
+
+/* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
+ * there. Whoever hits it goes to the window's beginning once this is done. */
+static int write_among_others(struct tracer *tracer, struct task *task, const struct patch *patch)
+{
+	static const unsigned char breakpoint = ARCH_BREAKPOINT;
+	const struct window *window = &patch->window;
+	uint64_t begin = window->begin;
+	unsigned char before[WINDOW_JUMP];
+
+	if (memory_read(tracer, task, begin, before, sizeof(before)) != sizeof(before) ||
+	    memory_write(task, begin, &breakpoint, 1) < 0)
+		return -1;
+	if (sync_code(tracer, task) < 0)
+		goto undo;
+	/* Some may stand behind the system call: for them there is one, too, and it stays. */
+	if (window->form == WINDOW_AFTER) {
+		if (memory_write(task, window->ip, &breakpoint, 1) < 0)
+			goto undo;
+		if (sync_code(tracer, task) < 0) {
+			memory_write(task, window->ip, before + ARCH_SYSCALL_LEN, 1);
+			goto undo;
+		}
+	}
+	if (memory_write(task, begin + 1, patch->jump + 1, WINDOW_JUMP - 1) < 0)
+		goto undo;
+	/* Killed meanwhile: then nobody is left to see it. */
+	sync_code(tracer, task);
+	if (memory_write(task, begin, patch->jump, 1) < 0)
+		return -1;
+	sync_code(tracer, task);
+	return 0;
+undo:
+	memory_write(task, begin, before, 1);
+	return -1;
+}
+
+static int write_jump(struct tracer *tracer, struct task *task, const struct patch *patch)
+{
+	if (task->mm->refs == 1)
+		return memory_write(task, patch->window.begin, patch->jump, WINDOW_JUMP);
+	return write_among_others(tracer, task, patch);
+}
+
+static void refuse(struct tracer *tracer, struct patch *patch, enum window_refusal why)
+{
+	patch->state = PATCH_REFUSED;
+	tracer->recorder->refused[why]++;
+}
+
+void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
+{
+	struct recorder_space *space = task->mm->recorder;
+	struct stub stub;
+
+	patch->hits = 0;
+	if (task->mm->refs > 1 && (space->no_sync || !may_trap(tracer, task))) {
+		tracer->recorder->off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
+		return; /* perhaps later */
+	}
+	const struct module *module = module_of(tracer, task, patch->ip);
+	find_window(tracer, task, module, patch->ip, &patch->window);
+	if (patch->window.form == WINDOW_REFUSED) {
+		refuse(tracer, patch, patch->window.refusal);
+		return;
+	}
+	patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
+	if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
+	    memory_write(task, patch->address, stub.bytes, stub.len) < 0) {
+		refuse(tracer, patch, WINDOW_NO_STUB);
+		return;
+	}
+	patch->test = stub.test;
+	patch->after = stub.after;
+	*stub_slot(space, patch->address) = patch->ip;
+	/* A thread that was let into the stub while others are still being kept out finds it complete. */
+	patch->state = PATCH_DONE;
+	if (write_jump(tracer, task, patch) < 0 || !patch_is_there(tracer, task, patch)) {
+		refuse(tracer, patch, WINDOW_NO_STUB);
+		return;
+	}
+	tracer->recorder->forms[patch->window.form]++;
+}
+
+bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
+{
+	unsigned char bytes[WINDOW_JUMP];
+
+	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
+		return true;
+	*patch = (struct patch){.ip = patch->ip};
+	return false;
+}

@@ -1,0 +1,380 @@
+/* The recorder as the loop sees it: what is patched, and when. */
+#include "tracer/recorder/recorder.h"
+
+#include "base/proc.h"
+#include "tracer/recorder/internal.h"
+#include "tracer/wanted.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/fcntl.h>
+#include <sys/auxv.h>
+
+/* Of AT_HWCAP2 (arch/x86/include/uapi/asm/hwcap2.h of the kernel). */
+#define HAS_FSGSBASE 2
+
+/* A program with more places makes code while it runs. */
+#define PATCHES_MAX 65536
+
+const char *recorder_obstacle(void)
+{
+	unsigned eax;
+	unsigned ebx;
+	unsigned ecx;
+	unsigned edx;
+	char source[32];
+
+	if (!(getauxval(AT_HWCAP2) & HAS_FSGSBASE))
+		return "programs may not read %gs here (FSGSBASE, Linux 5.9)";
+	if (!__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) || !(ecx & bit_LAHF_LM))
+		return "the processor has no lahf in 64-bit programs";
+	if (!__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) || !(edx & 1U << 8))
+		return "the processor's time stamp counter is not invariant";
+	if (!proc_read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			    source, sizeof(source)) ||
+	    strcmp(source, "tsc") != 0)
+		return "the kernel's clock is not the time stamp counter";
+	return NULL;
+}
+
+uint64_t recorder_allowed_ip(void)
+{
+	return AGENT_BASE + AGENT_SYSCALL + ARCH_SYSCALL_LEN;
+}
+
+/* @return the bit of a field, 0: the agent cannot do it. */
+static uint16_t shape_of_field(const struct field *field)
+{
+	switch (field->kind) {
+	case FIELD_FD:
+		return field->arg == 0 ? SHAPE_FD : 0;
+	case FIELD_DIRFD:
+		return field->arg == 0 ? SHAPE_DIR0 : field->arg == 2 ? SHAPE_DIR2 : 0;
+	case FIELD_IOVEC:
+		return field->arg == 1 ? SHAPE_VECTOR : 0;
+	case FIELD_PATH:
+	case FIELD_NEW_PATH:
+		return field->arg == 0   ? SHAPE_PATH0
+		       : field->arg == 1 ? SHAPE_PATH1
+		       : field->arg == 3 ? SHAPE_PATH3
+					 : 0;
+	case FIELD_INT:
+	case FIELD_LONG:
+	case FIELD_U32:
+	case FIELD_U64:
+	case FIELD_NZ32:
+	case FIELD_MODE:
+		return SHAPE_RECORDED;
+	default:
+		return 0;
+	}
+}
+
+uint16_t recorder_shape(const struct syscall_row *row)
+{
+	uint16_t shape = SHAPE_RECORDED;
+
+	if (row->class != CLASS_DATA && row->class != CLASS_DESC && row->class != CLASS_META)
+		return 0;
+	switch (row->effect) {
+	case EFFECT_NONE:
+		break;
+	case EFFECT_OPEN:
+	case EFFECT_CREAT:
+		shape |= SHAPE_OPENS;
+		break;
+	case EFFECT_CLOSE:
+		shape |= SHAPE_CLOSES;
+		break;
+	default:
+		return 0;
+	}
+	for (const struct field *f = row->fields; f->kind != FIELD_END; f++) {
+		uint16_t bit = shape_of_field(f);
+		if (!bit)
+			return 0;
+		shape |= bit;
+	}
+	return shape;
+}
+
+/* Only calls that would stop: whatever is selected, or followed for the state. */
+static void fill_shapes(struct recorder *recorder, const struct selection *selection)
+{
+	for (size_t i = 0; i < syscall_row_count; i++) {
+		const struct syscall_row *row = &syscall_rows[i];
+		if (selection->rows[i] || syscall_row_is_state(row))
+			recorder->shapes[row->nr] = recorder_shape(row);
+	}
+}
+
+static bool is_ring(uint64_t gs)
+{
+	return gs >> 32 == (uint64_t)AGENT_BASE >> 32;
+}
+
+/* A new task begins with its maker's %gs; it has no ring. */
+static void forget_ring(const struct task *task)
+{
+	struct arch_regs regs;
+
+	if (!task->mm->recorder || !task->mm->recorder->agent ||
+	    arch_regs_get(task->tid, &regs) < 0 || !is_ring(arch_regs_gs(&regs)))
+		return;
+	arch_regs_set_gs(&regs, 0);
+	arch_regs_set(task->tid, &regs);
+}
+
+static void thread_start(struct observer *observer, struct tracer *tracer, struct task *task)
+{
+	(void)observer;
+	(void)tracer;
+	forget_ring(task);
+}
+
+static void child_first_stop(struct observer *observer, struct tracer *tracer, struct task *parent,
+			     struct task *child)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	(void)observer;
+	(void)parent;
+	forget_ring(child);
+	/* One that shares descriptors, but not the memory in which is written which of them are known. */
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		const struct task *other = slot->value;
+		if (other->files == child->files && other->mm != child->mm && other->mm &&
+		    other->mm->recorder)
+			space_switch_off(tracer, other->mm->recorder, OFF_FILES);
+	}
+}
+
+struct recorder *recorder_new(const struct recorder_options *options,
+			      const struct selection *selection, const struct clock *clock)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (!recorder)
+		return NULL;
+	recorder->options = *options;
+	recorder->observer = (struct observer){.thread_start = thread_start,
+					       .child_first_stop = child_first_stop};
+	fill_shapes(recorder, selection);
+	drain_begin_clock(recorder, clock);
+	recorder->decoder = insn_decoder_new();
+	recorder->objects = objects_new(NULL, 0);
+	if (!recorder->decoder || !recorder->objects) {
+		recorder_free(recorder);
+		return NULL;
+	}
+	return recorder;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+	if (!recorder)
+		return;
+	insn_decoder_free(recorder->decoder);
+	objects_free(recorder->objects);
+	free(recorder);
+}
+
+struct observer *recorder_observer(struct recorder *recorder)
+{
+	return &recorder->observer;
+}
+
+void recorder_stop(struct tracer *tracer, const struct task *task)
+{
+	if (task->mm && task->mm->recorder && task->mm->recorder->nrings)
+		drain_space(tracer, task->mm->recorder);
+}
+
+void recorder_tick(struct tracer *tracer)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (!tracer->recorder)
+		return;
+	/* By its leader, or whoever is alone with its memory; of others the next stop will do. */
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		const struct task *task = slot->value;
+		if (task->process && (task->tid == task->process->pid || task->mm->refs == 1))
+			recorder_stop(tracer, task);
+	}
+}
+
+/* @return the place, made if need be; NULL: there are too many, or no memory. */
+static struct patch *patch_at(struct recorder_space *space, uint64_t ip)
+{
+	struct patch *patch = map_get(&space->patches, ip);
+
+	if (patch || space->patches.count >= PATCHES_MAX || !(patch = malloc(sizeof(*patch))))
+		return patch;
+	*patch = (struct patch){.ip = ip};
+	if (map_put(&space->patches, ip, patch) < 0) {
+		free(patch);
+		return NULL;
+	}
+	return patch;
+}
+
+static struct recorder_space *space_of(struct tracer *tracer, struct task *task)
+{
+	struct mm *mm = task->mm;
+
+	if (tracer->recorder && !mm->recorder && !task->process->excluded) {
+		mm->recorder = calloc(1, sizeof(*mm->recorder));
+		if (mm->recorder)
+			mm->recorder->memfd = -1;
+	}
+	return mm->recorder;
+}
+
+void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64_t *ip)
+{
+	const struct recorder_space *space = task->mm->recorder;
+	const struct patch *patch = space ? patch_of_stub(space, *ip) : NULL;
+
+	(void)tracer;
+	if (patch)
+		*ip = patch->ip;
+}
+
+static void note_descriptor(struct task *task, const struct call *call, unsigned arg)
+{
+	bool ambiguous;
+	int fd = (int)call->args[arg];
+
+	if (fd >= 0 && files_at(task->files, fd, call->start, &ambiguous) && !ambiguous)
+		space_set_known(task, fd, true);
+}
+
+/* From the table of what the agent may take for known. */
+static void note_descriptors(struct task *task, const struct call *call, uint16_t shape)
+{
+	if (call->row->effect == EFFECT_CLOSE)
+		space_set_known(task, (int)call->args[0], false);
+	else if (call->row->effect == EFFECT_CLOSE_RANGE)
+		space_forget_all(task);
+	else if (shape & (SHAPE_FD | SHAPE_DIR0))
+		note_descriptor(task, call, 0);
+	if (shape & SHAPE_DIR2)
+		note_descriptor(task, call, 2);
+}
+
+bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct frame *frame)
+{
+	const struct call *call = &frame->call;
+	struct recorder_space *space = space_of(tracer, task);
+
+	if (!space || !tracer->filter)
+		return false;
+	uint16_t shape = tracer->recorder->shapes[call->row->nr];
+	note_descriptors(task, call, shape);
+	if (!shape || space->off)
+		return false;
+	struct patch *patch = patch_at(space, call->ip);
+	return patch && ++patch->hits >= tracer->recorder->options.hits &&
+	       patch->state != PATCH_REFUSED;
+}
+
+/* The task has descriptors of its own now. */
+static void release_ring(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+	struct ring *ring = space_ring_of(task);
+
+	if (!ring || space->files == task->files)
+		return;
+	tracer->recorder->off[OFF_FILES]++;
+	forget_ring(task);
+	ring->task = NULL;
+}
+
+static void go_behind_breakpoint(const struct task *task, const struct patch *patch)
+{
+	struct arch_regs regs;
+
+	if (patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER ||
+	    arch_regs_get(task->tid, &regs) < 0 || arch_regs_ip(&regs) != patch->ip)
+		return;
+	arch_regs_set_ip(&regs, patch->address + patch->after);
+	arch_regs_set(task->tid, &regs);
+}
+
+void recorder_call_ended(struct tracer *tracer, struct task *task, const struct call *call)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	if (!space)
+		return;
+	if (call->row->effect == EFFECT_OWN_FILTER && task->process->lost[LOST_OWN_FILTER])
+		space_switch_off(tracer, space, OFF_FILTER);
+	release_ring(tracer, task);
+	struct patch *patch = map_get(&space->patches, call->ip);
+	if (!patch)
+		return;
+	if (!space->off && patch->state != PATCH_REFUSED &&
+	    tracer->recorder->shapes[call->row->nr] &&
+	    patch->hits >= tracer->recorder->options.hits) {
+		patch->hits = 0;
+		bool gone = patch->state == PATCH_DONE && !patch_is_there(tracer, task, patch);
+		if (!gone && space_give(tracer, task) && patch->state == PATCH_NEW)
+			patch_try(tracer, task, patch);
+	}
+	go_behind_breakpoint(task, patch);
+}
+
+void recorder_task_over(struct tracer *tracer, struct task *task)
+{
+	struct ring *ring = task->mm ? space_ring_of(task) : NULL;
+
+	if (!ring)
+		return;
+	drain_space(tracer, task->mm->recorder);
+	drain_ring(tracer, ring);
+	ring->task = NULL;
+}
+
+void recorder_report(const struct recorder *recorder, bool verbose, struct buf *out)
+{
+	static const char *const whys[OFF_COUNT] = {
+		[OFF_EXCLUDED] = "--no-recorder",
+		[OFF_GS] = "the program uses %gs",
+		[OFF_FILTER] = "it has a seccomp filter of its own",
+		[OFF_FILES] = "descriptors and memory are shared differently",
+		[OFF_ADDRESS] = "the agent's address is taken",
+		[OFF_MEMORY] = "no memory for it",
+		[OFF_THREADS] = "too many threads",
+		[OFF_TRAP] = "SIGTRAP is blocked or ignored",
+		[OFF_NO_SYNC] = "no membarrier for code",
+	};
+	unsigned long patched = recorder->forms[WINDOW_BEFORE] + recorder->forms[WINDOW_AFTER];
+
+	if (!verbose)
+		return;
+	buf_addf(out, "recorder: %llu calls from %lu places",
+		 (unsigned long long)recorder->calls, patched);
+	if (patched)
+		buf_addf(out, " (%lu before the call, %lu behind it)",
+			 recorder->forms[WINDOW_BEFORE], recorder->forms[WINDOW_AFTER]);
+	if (recorder->full)
+		buf_addf(out, ", ring full %llu", (unsigned long long)recorder->full);
+	if (recorder->native)
+		buf_addf(out, ", signals %llu", (unsigned long long)recorder->native);
+	for (int i = 0; i < WINDOW_REFUSALS; i++) {
+		if (recorder->refused[i])
+			buf_addf(out, ", refused %lu: %s", recorder->refused[i],
+				 window_refusal((enum window_refusal)i));
+	}
+	for (int i = 0; i < OFF_COUNT; i++) {
+		if (recorder->off[i])
+			buf_addf(out, ", off %lu: %s", recorder->off[i], whys[i]);
+	}
+}

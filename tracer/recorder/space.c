@@ -1,0 +1,373 @@
+/* The agent and the rings of an address space. */
+#include "base/proc.h"
+#include "tracer/memory.h"
+#include "tracer/recorder/internal.h"
+#include "tracer/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+
+#define RECORDS 4096
+/* What the call that fills a ring still needs, and paths at its end. */
+#define RING_SIZE                                                                                  \
+	((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
+
+static const char rings_name[] = "dftrace";
+
+/* @return the call's result, or -errno of not being made. */
+static int64_t remote(struct tracer *tracer, struct task *task, uint64_t nr, uint64_t a, uint64_t b,
+		      uint64_t c, uint64_t d, uint64_t e)
+{
+	const uint64_t args[6] = {a, b, c, d, e, 0};
+	int64_t result;
+
+	return remote_syscall(tracer, task, nr, args, &result) < 0 ? -errno : result;
+}
+
+static int map_at(struct tracer *tracer, struct task *task, uint64_t address, uint64_t size,
+		  int prot)
+{
+	const uint64_t args[6] = {address,
+				  size,
+				  (uint64_t)prot,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				  (uint64_t)-1,
+				  0};
+	int64_t result;
+
+	if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
+		return -1;
+	if (result == (int64_t)address)
+		return 0;
+	/* Kernels before 4.17 take the address as a hint. */
+	if (result > 0)
+		remote(tracer, task, __NR_munmap, (uint64_t)result, size, 0, 0, 0);
+	errno = result < 0 ? (int)-result : EEXIST;
+	return -1;
+}
+
+static enum off why_not_mapped(void)
+{
+	return errno == EEXIST ? OFF_ADDRESS : OFF_MEMORY;
+}
+
+/* The program's own filter could kill it for what the tracer has to do, and may look at addresses. */
+static bool has_own_filter(const struct task *task)
+{
+	const char *const key = "Seccomp_filters:";
+	uint64_t ours = 0;
+	uint64_t theirs = 1;
+
+	if (task->process->lost[LOST_OWN_FILTER])
+		return true;
+	proc_status(getpid(), 10, &key, &ours, 1);
+	proc_status(task->tid, 10, &key, &theirs, 1);
+	return theirs > ours + 1;
+}
+
+/* @return whether everybody with this memory, and nobody else, has these descriptors. */
+static bool shares_files(struct tracer *tracer, const struct task *task)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		const struct task *other = slot->value;
+		if (other->files == task->files && other->mm != task->mm)
+			return false;
+	}
+	return true;
+}
+
+static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
+{
+	const size_t size = (size_t)(agent_end - agent_begin);
+	unsigned char text[AGENT_TEXT_SIZE] = {0};
+	struct recorder_space *space = task->mm->recorder;
+
+	memcpy(text, agent_begin, size);
+	memcpy(text + (agent_shapes - agent_begin), tracer->recorder->shapes,
+	       sizeof(tracer->recorder->shapes));
+	memcpy(text + size, rings_name, sizeof(rings_name));
+	if (map_at(tracer, task, AGENT_BASE, AGENT_TEXT_SIZE, PROT_READ | PROT_EXEC) < 0) {
+		*why = why_not_mapped();
+		return -1;
+	}
+	if (map_at(tracer, task, AGENT_BASE + AGENT_FDS, AGENT_FDS_COUNT, PROT_READ | PROT_WRITE) <
+	    0) {
+		*why = why_not_mapped();
+		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_TEXT_SIZE, 0, 0, 0);
+		return -1;
+	}
+	*why = OFF_MEMORY;
+	if (memory_write(task, AGENT_BASE, text, sizeof(text)) < 0)
+		return -1;
+	space->agent = true;
+	space->no_sync =
+		remote(tracer, task, __NR_membarrier,
+		       MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0, 0) < 0;
+	return 0;
+}
+
+/* The tracer's own descriptor of what the program has made. */
+static int open_memfd(struct task *task, int64_t fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->tid, (int)fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* The file of all rings, with room for one. The program has a descriptor of it only meanwhile. */
+static int make_rings(struct tracer *tracer, struct task *task)
+{
+	const uint64_t rings = AGENT_BASE + AGENT_RINGS;
+	struct recorder_space *space = task->mm->recorder;
+	uint64_t name = AGENT_BASE + (uint64_t)(agent_end - agent_begin);
+
+	int64_t fd = remote(tracer, task, __NR_memfd_create, name, MFD_CLOEXEC, 0, 0, 0);
+	if (fd < 0)
+		return -1;
+	space->memfd = open_memfd(task, fd);
+	bool made = space->memfd >= 0 && ftruncate(space->memfd, RING_SIZE) == 0;
+	if (made) {
+		const uint64_t args[6] = {rings,
+					  RING_SIZE,
+					  PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_FIXED_NOREPLACE,
+					  (uint64_t)fd,
+					  0};
+		int64_t result = 0;
+		made = remote_syscall(tracer, task, __NR_mmap, args, &result) == 0 &&
+		       result == (int64_t)rings;
+	}
+	remote(tracer, task, __NR_close, (uint64_t)fd, 0, 0, 0, 0);
+	/* A child that had the rings would write into its parent's. */
+	made = made && remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTFORK, 0, 0) == 0;
+	if (made)
+		remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTDUMP, 0, 0);
+	if (!made && space->memfd >= 0) {
+		remote(tracer, task, __NR_munmap, rings, RING_SIZE, 0, 0, 0);
+		close(space->memfd);
+		space->memfd = -1;
+	}
+	return made ? 0 : -1;
+}
+
+/* Makes the mapping of the rings longer by one, for which no descriptor is needed. */
+static int more_rings(struct tracer *tracer, struct task *task)
+{
+	const uint64_t rings = AGENT_BASE + AGENT_RINGS;
+	struct recorder_space *space = task->mm->recorder;
+	uint64_t size = space->nrings * RING_SIZE;
+
+	if (ftruncate(space->memfd, (off_t)(size + RING_SIZE)) < 0)
+		return -1;
+	return remote(tracer, task, __NR_mremap, rings, size, size + RING_SIZE, 0, 0) ==
+			       (int64_t)rings
+		       ? 0
+		       : -1;
+}
+
+/* @return a ring that nobody has, NULL with `*why`. */
+static struct ring *new_ring(struct tracer *tracer, struct task *task, enum off *why)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	*why = OFF_THREADS;
+	if (space->nrings == AGENT_RINGS_MAX)
+		return NULL;
+	*why = OFF_MEMORY;
+	struct ring *rings = reallocarray(space->rings, space->nrings + 1, sizeof(*rings));
+	if (!rings)
+		return NULL;
+	space->rings = rings;
+	if (space->memfd < 0 ? make_rings(tracer, task) < 0 : more_rings(tracer, task) < 0)
+		return NULL;
+	struct agent_ring *shared = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+					 space->memfd, (off_t)(space->nrings * RING_SIZE));
+	if (shared == MAP_FAILED)
+		return NULL;
+	rings[space->nrings] = (struct ring){.shared = shared};
+	return &rings[space->nrings++];
+}
+
+static struct ring *take_ring(struct tracer *tracer, struct task *task, enum off *why)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	for (size_t i = 0; i < space->nrings; i++) {
+		if (!space->rings[i].task)
+			return &space->rings[i];
+	}
+	return new_ring(tracer, task, why);
+}
+
+struct ring *space_ring_of(const struct task *task)
+{
+	const struct recorder_space *space = task->mm->recorder;
+
+	for (size_t i = 0; space && i < space->nrings; i++) {
+		if (space->rings[i].task == task)
+			return &space->rings[i];
+	}
+	return NULL;
+}
+
+/* @return whether the process may have a recorder, and the agent is there. */
+static bool start(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+	const struct recorder_options *options = &tracer->recorder->options;
+	enum off why = OFF_MEMORY;
+	char path[64];
+	char comm[32];
+
+	if (space->off)
+		return false;
+	if (space->files)
+		return space->files == task->files;
+	snprintf(path, sizeof(path), "/proc/%d/comm", task->tid);
+	if (options->excludes && proc_read_line(path, comm, sizeof(comm)) &&
+	    options->excludes(options->excludes_data, comm))
+		why = OFF_EXCLUDED;
+	else if (has_own_filter(task))
+		why = OFF_FILTER;
+	else if (!shares_files(tracer, task))
+		why = OFF_FILES;
+	else if (space->agent || put_agent(tracer, task, &why) == 0)
+		space->files = files_ref(task->files);
+	if (!space->files) {
+		space_switch_off(tracer, space, why);
+		return false;
+	}
+	/* In a forked process the table is the parent's. */
+	space_forget_all(task);
+	return true;
+}
+
+struct ring *space_give(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+	struct ring *ring = space_ring_of(task);
+	struct arch_regs regs;
+	enum off why = OFF_MEMORY;
+
+	if (ring || !start(tracer, task))
+		return ring;
+	if (arch_regs_get(task->tid, &regs) < 0)
+		return NULL;
+	if (arch_regs_gs(&regs)) {
+		space_switch_off(tracer, space, OFF_GS);
+		return NULL;
+	}
+	ring = space->no_more ? NULL : take_ring(tracer, task, &why);
+	if (!ring) {
+		/* Those that are there stay. */
+		tracer->recorder->off[why] += !space->no_more;
+		space->no_more = true;
+		return NULL;
+	}
+	size_t number = (size_t)(ring - space->rings);
+	*ring = (struct ring){.shared = ring->shared, .task = task};
+	memset(ring->shared, 0, offsetof(struct agent_ring, unused));
+	ring->shared->records[0] = (struct agent_record){0};
+	ring->shared->limit = RECORDS - RECORD_MORE_MAX - 2;
+	ring->shared->mask = RECORDS - 1;
+	arch_regs_set_gs(&regs, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
+	if (arch_regs_set(task->tid, &regs) < 0)
+		ring->task = NULL;
+	return ring->task ? ring : NULL;
+}
+
+void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why)
+{
+	if (space->off)
+		return;
+	space->off = true;
+	tracer->recorder->off[why]++;
+	for (size_t i = 0; i < space->nrings; i++)
+		__atomic_store_n(&space->rings[i].shared->limit, 0, __ATOMIC_RELEASE);
+}
+
+void space_set_known(struct task *task, int fd, bool known)
+{
+	const struct recorder_space *space = task->mm->recorder;
+	const unsigned char byte = known;
+
+	if (space && space->files && space->files == task->files && fd >= 0 && fd < AGENT_FDS_COUNT)
+		memory_write(task, AGENT_BASE + AGENT_FDS + (uint64_t)fd, &byte, 1);
+}
+
+void space_forget_all(struct task *task)
+{
+	static const unsigned char none[AGENT_FDS_COUNT];
+	const struct recorder_space *space = task->mm->recorder;
+
+	if (space && space->files && space->files == task->files)
+		memory_write(task, AGENT_BASE + AGENT_FDS, none, sizeof(none));
+}
+
+static int copy_patches(struct recorder_space *to, const struct recorder_space *from)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&from->patches, &at))) {
+		struct patch *copy = malloc(sizeof(*copy));
+		if (!copy)
+			return -1;
+		*copy = *(const struct patch *)slot->value;
+		if (map_put(&to->patches, slot->key, copy) < 0) {
+			free(copy);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+struct recorder_space *recorder_space_copy(const struct recorder_space *space)
+{
+	if (!space)
+		return NULL;
+	struct recorder_space *copy = calloc(1, sizeof(*copy));
+	if (!copy)
+		return NULL;
+	*copy = (struct recorder_space){
+		.agent = space->agent, .off = space->off, .no_sync = space->no_sync, .memfd = -1};
+	copy->areas = reallocarray(NULL, space->nareas + 1, sizeof(*copy->areas));
+	if (!copy->areas || modules_copy(&copy->modules, &space->modules) < 0 ||
+	    copy_patches(copy, space) < 0) {
+		recorder_space_free(copy);
+		return NULL;
+	}
+	if (space->nareas)
+		memcpy(copy->areas, space->areas, space->nareas * sizeof(*copy->areas));
+	copy->nareas = space->nareas;
+	return copy;
+}
+
+void recorder_space_free(struct recorder_space *space)
+{
+	if (!space)
+		return;
+	for (size_t i = 0; i < space->nrings; i++)
+		munmap(space->rings[i].shared, RING_SIZE);
+	if (space->memfd >= 0)
+		close(space->memfd);
+	if (space->files)
+		space->files->horizon = UINT64_MAX;
+	files_unref(space->files);
+	map_free_values(&space->patches);
+	modules_free(&space->modules);
+	free(space->rings);
+	free(space->areas);
+	free(space);
+}
