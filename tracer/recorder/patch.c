@@ -55,11 +55,15 @@ static void find_window(struct tracer *tracer, struct task *task, const struct m
 	    !object_bounds(module->object, ip - ARCH_SYSCALL_LEN - module->bias, &begin, &end))
 		return;
 	const unsigned char *code = object_code(module->object, begin, &len);
-	if (!code || end <= begin)
+	if (!code || end <= begin || len < end - begin)
 		return;
-	if (len > end - begin)
-		len = (size_t)(end - begin);
-	window_find(tracer->recorder->decoder, code, len, begin + module->bias, ip, window);
+	const struct window_code around = {
+		.bytes = code,
+		.len = len,
+		.function_len = (size_t)(end - begin),
+		.begin = begin + module->bias,
+	};
+	window_find(tracer->recorder->decoder, &around, ip, window);
 	if (window->form == WINDOW_REFUSED)
 		return;
 	/* A hook's or a debugger's breakpoint, or code that the program has changed itself. */

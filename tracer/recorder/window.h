@@ -41,10 +41,17 @@ struct window {
 	struct insn insn; /* what is displaced beside the system call */
 };
 
-/* Looks at the system call instruction that ends at `ip`, in the function whose code is given and begins at
- * `begin`. Addresses may be a file's or a process's. */
-void window_find(struct insn_decoder *decoder, const unsigned char *code, size_t len,
-		 uint64_t begin, uint64_t ip, struct window *window);
+/* A function, and as much as there is of what follows it. Addresses may be a file's or a process's. */
+struct window_code {
+	const unsigned char *bytes;
+	size_t len;
+	size_t function_len;
+	uint64_t begin;
+};
+
+/* Looks at the system call instruction that ends at `ip`. */
+void window_find(struct insn_decoder *decoder, const struct window_code *code, uint64_t ip,
+		 struct window *window);
 
 /* @return why, in a few words. */
 const char *window_refusal(enum window_refusal refusal);
