@@ -68,8 +68,8 @@ static uint64_t behind_call(const struct task *task, const struct patch *patch, 
 	return is_caught(task, sig) ? patch->ip : ret;
 }
 
-/* Not in the kernel yet: as if it had not come here. */
-static void take_back(struct task *task, struct user_regs_struct *r, struct ring *ring)
+/* Not in the kernel yet: as if it had not come here. With `stops` the call is made from where it stops. */
+static void take_back(struct task *task, struct user_regs_struct *r, struct ring *ring, bool stops)
 {
 	const struct agent_ring *shared = ring->shared;
 	uint64_t at = r->rip - AGENT_BASE;
@@ -95,7 +95,7 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 		task_top(task)->needs_exit = true;
 		ring->begun = false;
 	}
-	const struct patch *patch = patch_of_stub(task->mm->recorder, ret);
+	const struct patch *patch = stops ? NULL : patch_of_stub(task->mm->recorder, ret);
 	r->rip = (patch ? patch->ip : ret) - ARCH_SYSCALL_LEN;
 }
 
@@ -163,13 +163,13 @@ static void hand_over(struct tracer *tracer, struct task *task, struct user_regs
 }
 
 static void leave_agent(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
-			struct ring *ring, int sig)
+			struct ring *ring, int sig, bool own_fault)
 {
 	uint64_t at = r->rip - AGENT_BASE;
 	int64_t result = (int64_t)r->rax;
 
 	if (at < offset_of(agent_called) || at >= offset_of(agent_entry))
-		take_back(task, r, ring);
+		take_back(task, r, ring, own_fault);
 	else if (at == offset_of(agent_called) && (int64_t)r->orig_rax >= 0 &&
 		 is_restart(result))
 		hand_over(tracer, task, r, ring, sig);
@@ -277,7 +277,7 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 		if (!ring)
 			return false;
 		swallow = is_own_fault(r, info);
-		leave_agent(tracer, task, r, ring, info->si_signo);
+		leave_agent(tracer, task, r, ring, info->si_signo, swallow);
 	} else {
 		const struct patch *patch = patch_of_stub(space, ip);
 		if (patch)

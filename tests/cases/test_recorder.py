@@ -1,0 +1,304 @@
+"""The recorder: calls that are recorded inside the program are those that the program makes, and it notices nothing."""
+
+import collections
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from lib.oracle import differences, multiset, values
+from lib.run import ROOT, exit_line_agrees, program, wait_until
+
+RECORDER = ["--capture", "recorder", "-v"]
+FORMS = {
+	"dynamic": ["gcc", "-O2", "-pthread"],
+	"static": ["gcc", "-O2", "-pthread", "-static"],
+	"static-pie": ["gcc", "-O2", "-pthread", "-static-pie"],
+	"musl": ["musl-gcc", "-O2", "-pthread", "-static"],
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+	"""Makes a test program in one of the forms."""
+	directory = tmp_path_factory.mktemp("recorder")
+	made = {}
+
+	def build(name, form):
+		if (name, form) not in made:
+			compiler = FORMS[form]
+			if not shutil.which(compiler[0]):
+				pytest.skip(f"no {compiler[0]}")
+			out = str(directory / f"{name}.{form}")
+			subprocess.run([*compiler, "-D_GNU_SOURCE", "-o", out,
+					os.path.join(ROOT, "tests", "programs", name + ".c")], check=True)
+			made[name, form] = out
+		return made[name, form]
+	return build
+
+
+def census(run):
+	"""What -v says: calls recorded, places patched, before and behind the call."""
+	found = re.search(rb"recorder: (\d+) calls from (\d+) places(?: \((\d+) before the call, (\d+) behind it\))?", run.stderr)
+	assert found, run.stderr
+	return [int(number or 0) for number in found.groups()]
+
+
+def counted(run, path):
+	return collections.Counter(event.name for event in run.of_path(path)) if hasattr(run, "of_path") else \
+		collections.Counter(event.name for event in run.events if event.path == path)
+
+
+def agrees(run, names=("pread", "pwrite", "lseek", "readv"), file="data"):
+	"""What the program says it did is what the trace has."""
+	said = values(run.stdout)
+	found = counted(run, run.path(file))
+	for name in names:
+		if name in said:
+			assert found[name] == int(said[name]), (name, said, found)
+	exit_line_agrees(run)
+
+
+def hits(count):
+	return [*RECORDER, "--recorder-hits", str(count)]
+
+
+# --- what the program sees -------------------------------------------------------
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first", [1, 8])
+def test_registers_flags_and_red_zone_are_the_kernels(runner, built, form, first):
+	run = runner.traced([built("recorder_sites", form), "registers", "200"], hits(first))
+	assert run.status == 0, run.stderr
+	said = values(run.stdout)
+	calls = int(said.pop("pread"))
+	assert set(said.values()) == {"kept"}, said
+	assert counted(run, run.path("hello"))["pread"] == calls
+	recorded, _, before, behind = census(run)
+	# All shapes but one; which of them reads first is left to the tracer.
+	assert before >= 4 and behind >= 4 and recorded >= calls * 8 // 9 - 8 * 9 * first
+
+
+@pytest.mark.parametrize("what", ["stacks", "pointers"])
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+def test_narrow_stacks_and_bad_pointers(runner, built, form, what):
+	args = [built("recorder_sites", form), what]
+	native = runner.native(args)
+	run = runner.traced(args, hits(2))
+	assert run.status == native.status == 0, run.stderr
+	assert run.stdout == native.stdout
+	assert census(run)[0] > 100
+	said = values(run.stdout)
+	if what == "pointers":
+		assert counted(run, "/etc/passwd")["open"] == int(said["open"])
+		assert counted(run, "/etc/passwd")["readv"] >= int(said["readv"])
+	else:
+		assert counted(run, "/etc/passwd")["pread"] == int(said["pread"])
+
+
+# --- threads and children --------------------------------------------------------
+
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("threads, rounds", [(1, 5000), (8, 1000), (64, 100)])
+@pytest.mark.parametrize("first", [1, 8])
+def test_threads_run_on_while_their_code_is_changed(runner, built, form, threads, rounds, first):
+	run = runner.traced([built("recorder_threads", form), "together", str(threads), str(rounds)], hits(first))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[0] > threads * rounds
+
+
+def test_short_threads(runner, built):
+	run = runner.traced([built("recorder_threads", "static"), "shortly", "500", "20"], hits(3))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[0] > 500
+
+
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+def test_children_by_fork_vfork_and_spawn(runner, built, form):
+	run = runner.traced([built("recorder_threads", form), "children", "15", "100"], hits(4))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[0] > 1500
+
+
+def test_exec_while_threads_record(runner, built):
+	run = runner.traced([built("recorder_threads", "static"), "replaced", "4", "0"], hits(2))
+	assert run.status == 0, run.stderr
+	assert census(run)[0] > 100
+	exit_line_agrees(run)
+
+
+def test_code_that_comes_and_goes(runner, built):
+	run = runner.traced([built("recorder_threads", "dynamic"), "code", "60", "30"], hits(2))
+	assert run.status == 0, run.stderr
+	agrees(run)
+
+
+def test_libraries_that_come_and_go(runner, built):
+	def setup(cwd):
+		for name, extra in (("one", []), ("two", ["-DOTHER"])):
+			subprocess.run(["gcc", "-O2", "-shared", "-fPIC", *extra, "-o", os.path.join(cwd, name + ".so"),
+					os.path.join(ROOT, "tests", "programs", "recorder_lib.c")], check=True)
+	run = runner.traced([built("recorder_threads", "dynamic"), "library", "100", "30"], hits(3), setup=setup)
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[0] > 1500
+
+
+@pytest.mark.parametrize("first", [1, 8])
+def test_descriptors_that_nobody_saw(runner, built, first):
+	"""A number that was a file, then a pipe that does not stop, then another file."""
+	run = runner.traced([built("recorder_threads", "dynamic"), "descriptors", "200", "1"], hits(first))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	found = counted(run, run.path("data"))
+	assert found["open"] == 201 and found["close"] >= 200 and found["read"] == 0 and found["write"] == 1
+
+
+@pytest.mark.parametrize("times", range(6))
+def test_killed_at_full_speed(runner, built, times):
+	"""The program's own counter, in a file, is at most one behind the trace."""
+	run = runner.start([built("recorder_threads", "static"), "counting", "1", "0"], hits(2))
+	counter = run.path("counter")
+
+	def ended():
+		if not os.path.exists(counter) or os.path.getsize(counter) < 8:
+			return 0
+		with open(counter, "rb") as file:
+			return struct.unpack("q", file.read(8))[0]
+	wait_until(lambda: ended() > 2000 * (times + 1), what="the program's calls")
+	os.kill(run.process.pid, signal.SIGKILL)
+	runner.finish(run)
+	assert run.status == -signal.SIGKILL
+	calls = [event for event in run.of("pread", run.path("data"))]
+	cut = [event for event in calls if event.args.get("cut")]
+	assert len(cut) <= 1
+	assert 0 <= len(calls) - ended() <= 1, (len(calls), ended())
+
+
+# --- signals ---------------------------------------------------------------------
+
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("what, rounds", [("storm", 20000), ("restarted", 60), ("interrupted", 60), ("jumped", 60),
+					  ("cancelled", 60), ("stopped", 30)])
+def test_signals(runner, built, form, what, rounds):
+	run = runner.traced([built("recorder_signals", form), what, str(rounds)], hits(2))
+	assert run.status == 0, run.stderr
+	said = values(run.stdout)
+	agrees(run)
+	found = counted(run, run.path("data"))
+	if what == "storm":
+		assert found["open"] == int(said["open"]) + 1
+		assert census(run)[0] > rounds
+	if what == "cancelled":
+		assert int(said["cleaned"]) == rounds
+
+
+@pytest.mark.parametrize("form", ["dynamic", "musl"])
+@pytest.mark.parametrize("what", ["restarted", "interrupted", "jumped", "stopped"])
+def test_interrupted_calls_are_one_event_each(runner, built, form, what):
+	run = runner.traced([built("recorder_signals", form), what, "60"], [*hits(2), "-e", "+%ipc"])
+	assert run.status == 0, run.stderr
+	said = values(run.stdout)
+	reads = [event for event in run.of("read") if (event.path or "").startswith("pipe:")]
+	if what == "jumped":
+		assert len(reads) == 60 and all(event.args.get("cut") for event in reads)
+	else:
+		assert len(reads) == int(said["read"]), collections.Counter(str(event.args) for event in reads).most_common(4)
+		errors = {event.args.get("errno") for event in reads}
+		assert errors == ({4} if what == "interrupted" else {None}), errors
+
+
+# --- the same as with stops ------------------------------------------------------
+
+def shape(event):
+	"""What does not change from run to run."""
+	args = {key: value for key, value in event.args.items() if key not in ("fhash", "hhash", "pid", "child")}
+	return event.cat, event.name, os.path.basename(event.path or ""), tuple(sorted((k, str(v)) for k, v in args.items()
+			if k in ("ret", "errno", "count", "offset", "flags", "mode", "whence", "iovcnt", "length", "level")))
+
+
+PROGRAMS = {
+	"tar": ["sh", "-c", "tar cf t.tar /usr/include/linux; tar tf t.tar | wc -l; mkdir x; tar xf t.tar -C x; rm -r x"],
+	"python": ["python3", "-c", "import os\nfor i in range(300):\n f = open(f'f{i % 7}', 'w'); f.write('x' * i); f.close(); "
+		   "os.stat(f'f{i % 7}'); os.rename(f'f{i % 7}', 'g'); os.access('g', os.R_OK); os.unlink('g')"],
+	"git": ["sh", "-c", "git init -q . && cp /usr/include/*.h . && git add . && git -c user.name=a -c user.email=b commit -qm c && git status -s"],
+	"find": ["sh", "-c", "find /usr/include -name '*.h' -newer /etc/passwd | wc -l; grep -rl main /usr/include/linux | wc -l"],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_events_are_those_of_stops(runner, name):
+	if not shutil.which(PROGRAMS[name][0] if name != "git" else "git"):
+		pytest.skip(f"no {name}")
+	stops = runner.traced(PROGRAMS[name], ["--capture", "stops"])
+	run = runner.traced(PROGRAMS[name], hits(2))
+	assert (run.status, run.stdout) == (stops.status, stops.stdout), run.stderr
+	assert census(run)[0] > 500
+	assert not differences(multiset(map(shape, stops.events)), multiset(map(shape, run.events)))
+
+
+# --- what it leaves alone --------------------------------------------------------
+
+def test_named_programs_have_none(runner, built):
+	args = [built("recorder_threads", "static"), "together", "1", "500"]
+	name = os.path.basename(args[0])
+	run = runner.traced(args, [*RECORDER, "--no-recorder", name])
+	assert run.status == 0 and census(run)[0] == 0 and b"off 1: --no-recorder" in run.stderr
+	agrees(run)
+
+
+def test_a_call_or_two_leave_no_trace_of_it(runner):
+	"""A program without a hot place has neither agent nor ring."""
+	run = runner.traced(["grep", "-c", "7e81", "/proc/self/maps"], RECORDER)
+	assert run.stdout == b"0\n" and census(run)[0] == 0
+
+
+def test_no_descriptor_and_no_agent_is_inherited(runner, built):
+	code = ("import os\nfd = os.open('/etc/passwd', 0)\n"
+		"for i in range(500): os.pread(fd, 1, i)\n"
+		"print(sorted(os.listdir('/proc/self/fd')))\n"
+		"print('7e8100000000' in open('/proc/self/maps').read())\n")
+	native = runner.native(["python3", "-c", code])
+	run = runner.traced(["python3", "-c", code], RECORDER)
+	assert run.stdout.splitlines()[0] == native.stdout.splitlines()[0]
+	assert run.stdout.splitlines()[1] == b"True"
+	assert census(run)[0] > 400
+
+
+# --- the agent -------------------------------------------------------------------
+
+def agent_text():
+	agent = os.path.join(ROOT, "build", "obj", "tracer", "recorder", "agent", "agent.o")
+	done = subprocess.run(["objdump", "-D", "-j", ".rodata.agent", "--no-show-raw-insn", agent], capture_output=True,
+			      check=True, text=True)
+	return done.stdout
+
+
+def test_the_agent_uses_neither_stack_nor_vectors():
+	lines = [line.split("\t", 1)[1] for line in agent_text().splitlines() if re.match(r"\s+[0-9a-f]+:\t", line)]
+	code = [line.strip() for line in lines]
+	end = next(i for i, line in enumerate(code) if line.startswith("syscall"))
+	assert end >= 0 and len(code) > 100
+	for line in code:
+		assert not re.search(r"%[xyz]mm|%st|%mm", line), line
+		assert not re.match(r"(push|pop|call|ret|enter|leave|int3|cpuid)\b", line), line
+		# The stack pointer is stored once, and nothing goes by it.
+		assert "(%rsp" not in line and not re.search(r",%[re]sp$", line), line
+		for register in re.findall(r",\s*%(r\w+|e\w+)$", line):
+			assert register.lstrip("re") in ("ax", "cx", "dx", "di", "si", "11") or line.startswith(("cmp", "test", "or", "and"))
+	assert sum("syscall" in line for line in code) == 1
+
+
+def test_the_agent_is_small():
+	agent = os.path.join(ROOT, "build", "obj", "tracer", "recorder", "agent", "agent.o")
+	done = subprocess.run(["size", "-A", agent], capture_output=True, check=True, text=True)
+	size = int(re.search(r"\.rodata\.agent\s+(\d+)", done.stdout).group(1))
+	assert size <= 2048

@@ -1,0 +1,251 @@
+/* recorder_threads WHAT COUNT ROUNDS: threads, children and libraries that come and go among calls that are made often.
+ * Prints how many calls of each name there were on the file `data`. */
+#include "say.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static int data;
+static long rounds;
+
+/* Both forms of places: with the number before the call, and with a compare behind it. */
+static long read_once(char *to)
+{
+	register long r10 asm("r10") = 1;
+	long result = SYS_pread64;
+
+	asm volatile("syscall\ncmp $-4095,%0"
+		     : "+a"(result)
+		     : "D"(data), "S"(to), "d"(3L), "r"(r10)
+		     : "rcx", "r11", "memory", "cc");
+	return result;
+}
+
+static void *hammer(void *calls)
+{
+	char bytes[4];
+
+	for (long i = 0; i < rounds; i++) {
+		CHECK(pread(data, bytes, 3, 1) == 3 && memcmp(bytes, "ell", 3) == 0);
+		CHECK(read_once(bytes) == 3 && memcmp(bytes, "ell", 3) == 0);
+		CHECK(lseek(data, 0, SEEK_CUR) >= 0);
+		*(long *)calls += 1;
+	}
+	return NULL;
+}
+
+/* All at once, while what they stand on is changed. */
+static void together(long count)
+{
+	pthread_t threads[256];
+	long calls[256] = {0};
+	long sum = 0;
+
+	CHECK(count <= 256);
+	for (long i = 0; i < count; i++)
+		CHECK(pthread_create(&threads[i], NULL, hammer, &calls[i]) == 0);
+	for (long i = 0; i < count; i++) {
+		pthread_join(threads[i], NULL);
+		sum += calls[i];
+	}
+	printf("pread\t%ld\nlseek\t%ld\n", 2 * sum, sum);
+}
+
+/* One after the other. */
+static void shortly(long count)
+{
+	pthread_t thread;
+	long calls = 0;
+
+	for (long i = 0; i < count; i++) {
+		CHECK(pthread_create(&thread, NULL, hammer, &calls) == 0);
+		pthread_join(thread, NULL);
+	}
+	printf("pread\t%ld\nlseek\t%ld\n", 2 * calls, calls);
+}
+
+static void wait_for(pid_t child)
+{
+	int status;
+
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+static pid_t by_fork(void)
+{
+	long own = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		hammer(&own);
+		_exit(own == rounds ? 0 : 98);
+	}
+	return child;
+}
+
+static pid_t by_vfork(char *const args[])
+{
+	char bytes[4];
+	pid_t child = vfork();
+
+	if (child == 0) {
+		if (pread(data, bytes, 3, 1) != 3 || close(data) != 0)
+			_exit(97);
+		execv("/bin/true", args);
+		_exit(96);
+	}
+	return child;
+}
+
+/* Children by fork, by vfork and exec, and by posix_spawn. */
+static void children(long count)
+{
+	char *const args[] = {"true", NULL};
+	long calls = 0;
+	pid_t child;
+
+	for (long i = 0; i < count; i++) {
+		hammer(&calls);
+		wait_for(by_fork());
+		calls += rounds;
+		wait_for(by_vfork(args));
+		CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, args, environ) == 0);
+		wait_for(child);
+	}
+	printf("pread\t%ld\nlseek\t%ld\n", 2 * calls + count, calls);
+}
+
+/* Code that is unmapped and mapped again, other code in its place. */
+static void code(long count)
+{
+	/* mov $17,%eax; syscall; ret, and one that does nothing of the kind */
+	static const unsigned char calls_pread[] = {0xb8, 17, 0, 0, 0, 0x0f, 0x05, 0xc3};
+	static const unsigned char returns_three[] = {0xb8, 3, 0, 0, 0, 0x90, 0x90, 0xc3};
+	unsigned char *const place = (void *)0x10000000;
+	char bytes[4];
+	long calls = 0;
+
+	for (int which = 0; which < 2; which++) {
+		int fd = open(which ? "other" : "code", O_RDWR | O_CREAT | O_TRUNC, 0700);
+		CHECK(fd >= 0);
+		CHECK(write(fd, which ? returns_three : calls_pread, 8) == 8 && close(fd) == 0);
+	}
+	for (long i = 0; i < count; i++) {
+		int fd = open(i % 2 ? "other" : "code", O_RDONLY);
+		CHECK(mmap(place, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) ==
+		      place);
+		close(fd);
+		long (*call)(int, void *, size_t, long) = (void *)place;
+		for (long k = 0; k < rounds; k++) {
+			register long r10 asm("r10") = 1;
+			long result;
+			asm volatile("call *%5"
+				     : "=a"(result)
+				     : "D"(data), "S"(bytes), "d"(3L), "r"(r10), "r"(call)
+				     : "rcx", "r11", "memory", "cc");
+			CHECK(result == 3);
+			calls += i % 2 == 0;
+		}
+		CHECK(munmap(place, 4096) == 0);
+	}
+	printf("pread\t%ld\n", calls);
+}
+
+/* A library that is loaded and unloaded, and another one in its place. */
+static void library(long count)
+{
+	long calls = 0;
+
+	for (long i = 0; i < count; i++) {
+		void *handle = dlopen(i % 2 ? "./two.so" : "./one.so", RTLD_NOW);
+		CHECK(handle);
+		long (*call)(int, char *) = (long (*)(int, char *))dlsym(handle, "read_data");
+		char bytes[4];
+		for (long k = 0; k < rounds; k++, calls++)
+			CHECK(call(data, bytes) == 3 && memcmp(bytes, "ell", 3) == 0);
+		CHECK(dlclose(handle) == 0);
+	}
+	printf("pread\t%ld\n", calls);
+}
+
+/* Says in shared memory how many calls have ended, until it is killed. */
+static void counting(long unused)
+{
+	long *ended;
+	char byte;
+
+	(void)unused;
+	int fd = open("counter", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0 && ftruncate(fd, 4096) == 0);
+	ended = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(ended != MAP_FAILED);
+	for (;;) {
+		CHECK(pread(data, &byte, 1, 1) == 1);
+		__atomic_store_n(ended, *ended + 1, __ATOMIC_RELEASE);
+	}
+}
+
+/* exec while other threads are at it. */
+static void replaced(long count)
+{
+	pthread_t thread;
+	static long calls[256];
+	char *const args[] = {"true", NULL};
+
+	rounds = 1L << 40;
+	for (long i = 0; i < count; i++)
+		CHECK(pthread_create(&thread, NULL, hammer, &calls[i]) == 0);
+	usleep(100000);
+	execv("/bin/true", args);
+}
+
+/* Descriptors that mean another file each time, also such as nobody saw being made. */
+static void descriptors(long count)
+{
+	long reads = 0;
+	char bytes[4];
+
+	for (long i = 0; i < count; i++) {
+		int pair[2];
+		int fd = open("data", O_RDONLY);
+		CHECK(fd >= 0 && pread(fd, bytes, 3, 1) == 3);
+		reads++;
+		CHECK(close(fd) == 0);
+		CHECK(pipe(pair) == 0 && pair[0] == fd);
+		CHECK(write(pair[1], "abc", 3) == 3 && read(pair[0], bytes, 3) == 3);
+		CHECK(dup2(data, pair[0]) == pair[0] && pread(pair[0], bytes, 3, 1) == 3);
+		reads++;
+		CHECK(close(pair[0]) == 0 && close(pair[1]) == 0);
+	}
+	printf("pread\t%ld\nread\t0\nwrite\t1\n", reads);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(long count);
+	} runs[] = {{"together", together}, {"shortly", shortly},        {"children", children},
+		    {"code", code},         {"library", library},        {"counting", counting},
+		    {"replaced", replaced}, {"descriptors", descriptors}};
+
+	CHECK(argc == 4);
+	rounds = atol(argv[3]);
+	data = open("data", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(data >= 0 && write(data, "hello", 5) == 5);
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		if (strcmp(argv[1], runs[i].name) == 0)
+			runs[i].run(atol(argv[2]));
+	}
+	return 0;
+}
