@@ -44,7 +44,7 @@ check_main := $(B)/obj/check/main.o
 check_libs = $(shell $(PKG_CONFIG) --libs jansson zlib libmd)
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
-	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\
+	$(filter-out $(addprefix tests/programs/,hooks_lib.c recorder_lib.c alone.c),\
 	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 

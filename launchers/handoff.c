@@ -182,8 +182,9 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 	}
 	struct selection selection = options->selection;
 	selection.traps = tracer->hooks != NULL;
-	int result = filter_build(rules, wanted_rules(&selection, rules),
-				  tracer->recorder ? recorder_allowed_ip() : 0, shared->insns, &len);
+	int result =
+		filter_build(rules, wanted_rules(&selection, rules),
+			     tracer->recorder ? recorder_allowed_ip() : 0, shared->insns, &len);
 	free(rules);
 	if (result < 0) {
 		tracer_warn_no_filter(tracer, strerror(errno));

@@ -63,9 +63,9 @@ struct mm {
 	uint64_t syscall_ip; /* a system call instruction for remote calls; 0: not looked for yet */
 	uint64_t vdso;       /* 0: none */
 	struct map sites;    /* struct site by address */
-	struct hook_space *hooks; /* breakpoints on functions; NULL: none */
+	struct hook_space *hooks;        /* breakpoints on functions; NULL: none */
 	struct recorder_space *recorder; /* what is recorded inside the program; NULL: nothing */
-	struct map aio;           /* see aio.h */
+	struct map aio;                  /* see aio.h */
 };
 
 /* Working directory and root: shared by CLONE_FS. */

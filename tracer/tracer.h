@@ -75,7 +75,7 @@ struct tracer {
 	struct observers observers;
 	struct observer entry_mark;
 	struct observer privileges;
-	struct hooks *hooks; /* NULL: no function is hooked */
+	struct hooks *hooks;       /* NULL: no function is hooked */
 	struct recorder *recorder; /* NULL: all calls stop */
 
 	pid_t main_pid;

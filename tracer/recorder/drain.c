@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-
 #include <x86intrin.h>
 
 /* ns: a call that takes longer becomes a frame while it lasts, so that nobody has to keep for it what

@@ -15,14 +15,14 @@
 /* Why a process, or a thread of it, has no recorder: counted, and said by -v. */
 enum off {
 	OFF_EXCLUDED,
-	OFF_GS,        /* the program uses %gs itself */
-	OFF_FILTER,    /* it has a seccomp filter of its own */
-	OFF_FILES,     /* its descriptors are not those of all who share its memory */
-	OFF_ADDRESS,   /* something lies where the agent has to */
-	OFF_MEMORY,    /* no memory for it: limits, policies */
-	OFF_THREADS,   /* more threads than rings */
-	OFF_TRAP,      /* SIGTRAP is blocked or ignored while other threads run */
-	OFF_NO_SYNC,   /* the kernel cannot make other CPUs see new code */
+	OFF_GS,      /* the program uses %gs itself */
+	OFF_FILTER,  /* it has a seccomp filter of its own */
+	OFF_FILES,   /* its descriptors are not those of all who share its memory */
+	OFF_ADDRESS, /* something lies where the agent has to */
+	OFF_MEMORY,  /* no memory for it: limits, policies */
+	OFF_THREADS, /* more threads than rings */
+	OFF_TRAP,    /* SIGTRAP is blocked or ignored while other threads run */
+	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */
 	OFF_COUNT,
 };
 
@@ -60,8 +60,9 @@ struct recorder_space {
 	bool off;     /* nobody gets a ring any more */
 	bool no_more; /* no thread gets one beside those that have */
 	bool no_sync; /* memory barriers are not to be had */
-	struct files *files; /* those that the table of descriptors is about; NULL: nobody has a ring */
-	int memfd;                 /* the rings; -1: none yet */
+	struct files
+		*files; /* those that the table of descriptors is about; NULL: nobody has a ring */
+	int memfd;      /* the rings; -1: none yet */
 	struct ring *rings;
 	size_t nrings;
 	struct area *areas;
@@ -79,9 +80,9 @@ struct recorder {
 	/* The two clocks, at one moment. */
 	uint64_t ticks;
 	uint64_t ns;
-	uint64_t calls;   /* that were recorded */
-	uint64_t full;    /* … or not, for lack of room */
-	uint64_t native;  /* threads made native before a signal */
+	uint64_t calls;                      /* that were recorded */
+	uint64_t full;                       /* … or not, for lack of room */
+	uint64_t native;                     /* threads made native before a signal */
 	unsigned long forms[WINDOW_REFUSED]; /* places patched */
 	unsigned long refused[WINDOW_REFUSALS];
 	unsigned long off[OFF_COUNT];

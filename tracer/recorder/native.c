@@ -61,7 +61,8 @@ static bool is_caught(const struct task *task, int sig)
 /* Where a thread stands that has just made the system call of a stub or of the agent: behind the program's own. There
  * a breakpoint may lie, which nobody may hit but who comes from elsewhere: who is not about to enter a handler
  * goes on in the stub. */
-static uint64_t behind_call(const struct task *task, const struct patch *patch, uint64_t ret, int sig)
+static uint64_t behind_call(const struct task *task, const struct patch *patch, uint64_t ret,
+			    int sig)
 {
 	if (!patch)
 		return ret;
@@ -117,12 +118,11 @@ static void complete(struct task *task, struct user_regs_struct *r, struct ring 
 {
 	struct agent_ring *shared = ring->shared;
 	int64_t result = r->rip == AGENT_BASE + offset_of(agent_called) ? (int64_t)r->rax
-								      : (int64_t)shared->result;
+									: (int64_t)shared->result;
 
 	/* Committed is what the head has gone over. */
 	if (shared->head != shared->next) {
-		const struct agent_record *record =
-			&shared->records[shared->head & shared->mask];
+		const struct agent_record *record = &shared->records[shared->head & shared->mask];
 		if ((record->shape & SHAPE_OPENS) && result >= 0 && result < AGENT_FDS_COUNT)
 			space_set_known(task, (int)result, true);
 		complete_record(ring, result, drain_ticks());
@@ -170,8 +170,7 @@ static void leave_agent(struct tracer *tracer, struct task *task, struct user_re
 
 	if (at < offset_of(agent_called) || at >= offset_of(agent_entry))
 		take_back(task, r, ring, own_fault);
-	else if (at == offset_of(agent_called) && (int64_t)r->orig_rax >= 0 &&
-		 is_restart(result))
+	else if (at == offset_of(agent_called) && (int64_t)r->orig_rax >= 0 && is_restart(result))
 		hand_over(tracer, task, r, ring, sig);
 	else
 		complete(task, r, ring, sig);

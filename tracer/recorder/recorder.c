@@ -359,8 +359,8 @@ void recorder_report(const struct recorder *recorder, bool verbose, struct buf *
 
 	if (!verbose)
 		return;
-	buf_addf(out, "recorder: %llu calls from %lu places",
-		 (unsigned long long)recorder->calls, patched);
+	buf_addf(out, "recorder: %llu calls from %lu places", (unsigned long long)recorder->calls,
+		 patched);
 	if (patched)
 		buf_addf(out, " (%lu before the call, %lu behind it)",
 			 recorder->forms[WINDOW_BEFORE], recorder->forms[WINDOW_AFTER]);

@@ -16,8 +16,7 @@
 
 #define RECORDS 4096
 /* What the call that fills a ring still needs, and paths at its end. */
-#define RING_SIZE                                                                                  \
-	((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
+#define RING_SIZE ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
 
 static const char rings_name[] = "dftrace";
 
@@ -34,12 +33,9 @@ static int64_t remote(struct tracer *tracer, struct task *task, uint64_t nr, uin
 static int map_at(struct tracer *tracer, struct task *task, uint64_t address, uint64_t size,
 		  int prot)
 {
-	const uint64_t args[6] = {address,
-				  size,
-				  (uint64_t)prot,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-				  (uint64_t)-1,
-				  0};
+	const uint64_t args[6] = {address,        size,
+				  (uint64_t)prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				  (uint64_t)-1,   0};
 	int64_t result;
 
 	if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
@@ -150,7 +146,8 @@ static int make_rings(struct tracer *tracer, struct task *task)
 	}
 	remote(tracer, task, __NR_close, (uint64_t)fd, 0, 0, 0, 0);
 	/* A child that had the rings would write into its parent's. */
-	made = made && remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTFORK, 0, 0) == 0;
+	made = made &&
+	       remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTFORK, 0, 0) == 0;
 	if (made)
 		remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTDUMP, 0, 0);
 	if (!made && space->memfd >= 0) {

@@ -30,8 +30,8 @@ static bool put_distance(struct stub *stub, uint64_t address, uint64_t target)
 static size_t put_displaced(struct stub *stub, const struct window *window, uint64_t address)
 {
 	uint64_t from = window->form == WINDOW_BEFORE ? window->begin : window->ip;
-	size_t len = insn_relocate(&window->insn, from, address + stub->len, stub->bytes + stub->len,
-				   INSN_RELOCATED_MAX);
+	size_t len = insn_relocate(&window->insn, from, address + stub->len,
+				   stub->bytes + stub->len, INSN_RELOCATED_MAX);
 
 	stub->len += (unsigned char)len;
 	return len;

@@ -18,8 +18,9 @@
 struct stub {
 	unsigned char bytes[STUB_SIZE];
 	unsigned char len;
-	unsigned char test;  /* offset of what comes before the agent */
-	unsigned char after; /* WINDOW_AFTER: offset of the displaced instruction, where the agent goes on */
+	unsigned char test; /* offset of what comes before the agent */
+	unsigned char
+		after; /* WINDOW_AFTER: offset of the displaced instruction, where the agent goes on */
 };
 
 /* Makes the stub of a window of a process, to lie at `address`. @return 0, or -1 when something is out of reach. */
