@@ -182,6 +182,7 @@ static bool build_filter(struct tracer *tracer, const struct options *options,
 	}
 	struct selection selection = options->selection;
 	selection.traps = tracer->hooks != NULL;
+	selection.jumps = tracer->recorder != NULL;
 	int result =
 		filter_build(rules, wanted_rules(&selection, rules),
 			     tracer->recorder ? recorder_allowed_ip() : 0, shared->insns, &len);

@@ -50,7 +50,8 @@ struct patch {
 	unsigned hits; /* since its state or its obstacle was last looked at */
 	struct window window;
 	unsigned char jump[WINDOW_JUMP];
-	uint64_t address; /* of the stub */
+	unsigned char before[WINDOW_JUMP]; /* what the jump has displaced */
+	uint64_t address;                  /* of the stub */
 	unsigned char test;
 	unsigned char after; /* WINDOW_AFTER only */
 };
@@ -114,6 +115,8 @@ void space_forget_all(struct task *task);
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
 /* @return the place that a stub at `address` belongs to, NULL: no stub. */
 struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
+/* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere. */
+void patch_withdraw(struct task *task, uint64_t begin, uint64_t end);
 /* @return whether the jump is still there; else it is forgotten. */
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
 

@@ -42,7 +42,7 @@ static const struct module *module_of(struct tracer *tracer, struct task *task, 
 
 /* Finds the window of a system call in its file, and sees to it that the same lies in memory. */
 static void find_window(struct tracer *tracer, struct task *task, const struct module *module,
-			uint64_t ip, struct window *window)
+			uint64_t ip, struct window *window, unsigned char before[WINDOW_JUMP])
 {
 	unsigned char bytes[2 * INSN_MAX + ARCH_SYSCALL_LEN];
 	uint64_t begin;
@@ -77,6 +77,7 @@ static void find_window(struct tracer *tracer, struct task *task, const struct m
 		window->form = WINDOW_REFUSED;
 		window->refusal = WINDOW_CHANGED;
 	}
+	memcpy(before, bytes, WINDOW_JUMP);
 }
 
 /* @return a free place for the stub in an area, 0: none. */
@@ -168,10 +169,8 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	static const unsigned char breakpoint = ARCH_BREAKPOINT;
 	const struct window *window = &patch->window;
 	uint64_t begin = window->begin;
-	unsigned char before[WINDOW_JUMP];
 
-	if (memory_read(tracer, task, begin, before, sizeof(before)) != sizeof(before) ||
-	    memory_write(task, begin, &breakpoint, 1) < 0)
+	if (memory_write(task, begin, &breakpoint, 1) < 0)
 		return -1;
 	if (sync_code(tracer, task) < 0)
 		goto undo;
@@ -180,7 +179,7 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 		if (memory_write(task, window->ip, &breakpoint, 1) < 0)
 			goto undo;
 		if (sync_code(tracer, task) < 0) {
-			memory_write(task, window->ip, before + ARCH_SYSCALL_LEN, 1);
+			memory_write(task, window->ip, patch->before + ARCH_SYSCALL_LEN, 1);
 			goto undo;
 		}
 	}
@@ -193,7 +192,7 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	sync_code(tracer, task);
 	return 0;
 undo:
-	memory_write(task, begin, before, 1);
+	memory_write(task, begin, patch->before, 1);
 	return -1;
 }
 
@@ -221,7 +220,7 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		return; /* perhaps later */
 	}
 	const struct module *module = module_of(tracer, task, patch->ip);
-	find_window(tracer, task, module, patch->ip, &patch->window);
+	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
 	if (patch->window.form == WINDOW_REFUSED) {
 		refuse(tracer, patch, patch->window.refusal);
 		return;
@@ -242,6 +241,21 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		return;
 	}
 	tracer->recorder->forms[patch->window.form]++;
+}
+
+void patch_withdraw(struct task *task, uint64_t begin, uint64_t end)
+{
+	const struct recorder_space *space = task->mm->recorder;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&space->patches, &at))) {
+		struct patch *patch = slot->value;
+		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
+			continue;
+		memory_write(task, patch->window.begin, patch->before, WINDOW_JUMP);
+		*patch = (struct patch){.ip = patch->ip};
+	}
 }
 
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)

@@ -276,6 +276,8 @@ bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct
 	if (!space || !tracer->filter)
 		return false;
 	uint16_t shape = tracer->recorder->shapes[call->row->nr];
+	if (call->row->effect == EFFECT_MREMAP)
+		patch_withdraw(task, call->args[0], call->args[0] + call->args[1]);
 	note_descriptors(task, call, shape);
 	if (!shape || space->off)
 		return false;
