@@ -105,6 +105,8 @@ uint16_t recorder_shape(const struct syscall_row *row);
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
 struct ring *space_ring_of(const struct task *task);
+/* Nobody has it any more. */
+void space_free_ring(struct recorder_space *space, struct ring *ring);
 /* Nobody's calls are recorded there any more. */
 void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why);
 /* Says whether the tracer knows a descriptor. */

@@ -296,7 +296,7 @@ static void release_ring(struct tracer *tracer, struct task *task)
 		return;
 	tracer->recorder->off[OFF_FILES]++;
 	forget_ring(task);
-	ring->task = NULL;
+	space_free_ring(space, ring);
 }
 
 static void go_behind_breakpoint(const struct task *task, const struct patch *patch)
@@ -341,7 +341,7 @@ void recorder_task_over(struct tracer *tracer, struct task *task)
 		return;
 	drain_space(tracer, task->mm->recorder);
 	drain_ring(tracer, ring);
-	ring->task = NULL;
+	space_free_ring(task->mm->recorder, ring);
 }
 
 void recorder_report(const struct recorder *recorder, bool verbose, struct buf *out)

@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 
 #define RECORDS 4096
+/* A stop is worth so many records at least. */
+#define LIMIT_LEAST 32
 /* What the call that fills a ring still needs, and paths at its end. */
 #define RING_SIZE ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
 
@@ -196,6 +198,30 @@ static struct ring *new_ring(struct tracer *tracer, struct task *task, enum off 
 	return &rings[space->nrings++];
 }
 
+/* All rings together hold about as much as one: whoever stops waits until it has been taken. */
+static void set_limits(struct recorder_space *space)
+{
+	uint64_t users = 0;
+
+	for (size_t i = 0; i < space->nrings; i++)
+		users += space->rings[i].task != NULL;
+	uint64_t limit = users ? RECORDS / users : RECORDS;
+	if (limit < LIMIT_LEAST)
+		limit = LIMIT_LEAST;
+	if (limit > RECORDS - RECORD_MORE_MAX - 2)
+		limit = RECORDS - RECORD_MORE_MAX - 2;
+	if (space->off)
+		limit = 0;
+	for (size_t i = 0; i < space->nrings; i++)
+		__atomic_store_n(&space->rings[i].shared->limit, limit, __ATOMIC_RELEASE);
+}
+
+void space_free_ring(struct recorder_space *space, struct ring *ring)
+{
+	ring->task = NULL;
+	set_limits(space);
+}
+
 static struct ring *take_ring(struct tracer *tracer, struct task *task, enum off *why)
 {
 	struct recorder_space *space = task->mm->recorder;
@@ -276,8 +302,8 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	*ring = (struct ring){.shared = ring->shared, .task = task};
 	memset(ring->shared, 0, offsetof(struct agent_ring, unused));
 	ring->shared->records[0] = (struct agent_record){0};
-	ring->shared->limit = RECORDS - RECORD_MORE_MAX - 2;
 	ring->shared->mask = RECORDS - 1;
+	set_limits(space);
 	arch_regs_set_gs(&regs, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
 	if (arch_regs_set(task->tid, &regs) < 0)
 		ring->task = NULL;
@@ -290,8 +316,7 @@ void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum 
 		return;
 	space->off = true;
 	tracer->recorder->off[why]++;
-	for (size_t i = 0; i < space->nrings; i++)
-		__atomic_store_n(&space->rings[i].shared->limit, 0, __ATOMIC_RELEASE);
+	set_limits(space);
 }
 
 void space_set_known(struct task *task, int fd, bool known)
