@@ -1,6 +1,7 @@
 /* Makes one call many times and prints what one costs, in ns.
  *
- * usage: calls pread|getppid|fread COUNT FILE; fread wants a file without an end */
+ * usage: calls pread|getppid|fread|burst COUNT FILE; fread wants a file without an end; burst makes COUNT times
+ * a few thousand preads, with a pause before each, and prints the median */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +32,36 @@ static int preads(int fd, long count)
 	return 0;
 }
 
+#define BURST    2000
+#define PAUSE_US 30000
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a;
+	double y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int bursts(int fd, long count)
+{
+	double *taken = calloc((size_t)count, sizeof(*taken));
+	int failed = taken ? 0 : -1;
+
+	for (long i = 0; i < count && !failed; i++) {
+		usleep(PAUSE_US);
+		double start = now_ns();
+		failed = preads(fd, BURST);
+		taken[i] = (now_ns() - start) / BURST;
+	}
+	if (!failed) {
+		qsort(taken, (size_t)count, sizeof(*taken), by_size);
+		printf("%.3f\n", taken[count / 2]);
+	}
+	free(taken);
+	return failed;
+}
+
 /* Few of them make a system call. */
 static int freads(FILE *file, long count)
 {
@@ -58,8 +89,9 @@ int main(int argc, char **argv)
 	int failed;
 
 	if (count <= 0 || *end ||
-	    (strcmp(call, "pread") && strcmp(call, "getppid") && strcmp(call, "fread"))) {
-		fprintf(stderr, "usage: calls pread|getppid|fread COUNT FILE\n");
+	    (strcmp(call, "pread") && strcmp(call, "getppid") && strcmp(call, "fread") &&
+	     strcmp(call, "burst"))) {
+		fprintf(stderr, "usage: calls pread|getppid|fread|burst COUNT FILE\n");
 		return 2;
 	}
 	FILE *file = fopen(argv[3], "r");
@@ -67,6 +99,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "calls: %s: %s\n", argv[3], strerror(errno));
 		return 1;
 	}
+	if (strcmp(call, "burst") == 0)
+		return bursts(fileno(file), count) < 0;
 	double start = now_ns();
 	if (strcmp(call, "pread") == 0)
 		failed = preads(fileno(file), count);

@@ -32,6 +32,8 @@ STREAM_CALLS = 20_000
 LTRACE_CALLS = 4_000
 PRELOAD_CALLS = 200_000
 UNPINNED_CALLS = 3_000
+# Of 2,000 calls each, with pauses in which the tracer catches up.
+BURSTS = 40
 GETPPID_CALLS = 1_000_000
 STARTS = 20
 BIG_STARTS = 5
@@ -185,6 +187,46 @@ def find_preload(build):
     return next(map(str, (build / "venv" / "preload").rglob("libdftracer_preload.so")), None)
 
 
+# How the program of the recorder's rows is made, by kind.
+KINDS = {
+    "dynamic": ["gcc", "-O2"],
+    "static": ["gcc", "-O2", "-static"],
+    "static_pie": ["gcc", "-O2", "-static-pie"],
+    "musl": ["musl-gcc", "-O2", "-static"],
+}
+
+
+def make_kinds(bench):
+    """@return the bench's program in each kind that can be made here."""
+    source = Path(__file__).parent / "calls.c"
+    made = {}
+    for kind, compiler in KINDS.items():
+        out = str(bench.directory / f"calls.{kind}")
+        command = [*compiler, "-D_GNU_SOURCE", "-o", out, str(source)]
+        if shutil.which(compiler[0]) and not subprocess.run(command, check=False).returncode:
+            made[kind] = out
+    return made
+
+
+def recorder_figures(bench, kinds):
+    """What a pread costs that is recorded inside the program, in bursts that fit a ring, and in the long run."""
+    figures = {}
+    for kind, program in kinds.items():
+
+        def burst(tracer, program=program):
+            command = [*tracer, program, "burst", str(BURSTS), str(bench.byte)]
+            return float(bench.run(command))
+
+        native = burst([])
+        recorded = burst(bench.dftrace("--capture", "recorder"))
+        figures[f"recorder_{kind}_ns"] = recorded - native
+    command = [*bench.dftrace("--capture", "recorder"), bench.calls, "pread"]
+    figures["recorder_long_us"] = (
+        float(bench.run([*command, str(NATIVE_CALLS), str(bench.byte)])) / 1e3
+    )
+    return figures
+
+
 def stream_figures(bench, has_ltrace):
     """A fread of one byte: without a stop, with two that are emulated, with two that are not."""
     native = bench.call_ns([], "fread", NATIVE_STREAM_CALLS)
@@ -213,7 +255,7 @@ def stream_figures(bench, has_ltrace):
     return figures
 
 
-def one_round(bench, has_strace, has_ltrace, big):
+def one_round(bench, has_strace, has_ltrace, big, kinds):
     """@return the figures of one round, by name."""
     native = bench.call_ns([], "pread", NATIVE_CALLS)
     traced = bench.call_ns(bench.dftrace(), "pread", TRACED_CALLS)
@@ -229,6 +271,7 @@ def one_round(bench, has_strace, has_ltrace, big):
         "untraced_ns": untraced - untraced_native,
     }
     figures |= stream_figures(bench, has_ltrace)
+    figures |= recorder_figures(bench, kinds)
     start = bench.start_ns(bench.dftrace())
     figures["start_native_ms"] = bench.start_ns([]) / 1e6
     figures["start_ms"] = start / 1e6
@@ -270,6 +313,11 @@ TABLE = [
     ("against_native", "traced call against native", "{:.1f}x", None),
     ("against_strace", "traced call against strace", "{:.2f}x", 0.25),
     ("against_strace_pinned", "traced call against strace on one CPU", "{:.2f}x", 0.75),
+    ("recorder_dynamic_ns", "added by --capture recorder, dynamic, ns", "{:.0f}", 200),
+    ("recorder_static_ns", "  static, ns", "{:.0f}", 200),
+    ("recorder_static_pie_ns", "  static-PIE, ns", "{:.0f}", 200),
+    ("recorder_musl_ns", "  static with musl, ns", "{:.0f}", 200),
+    ("recorder_long_us", "  a loop without end, dynamic, call in all, us", "{:.2f}", None),
     ("stream_native_ns", "1-byte fread from a buffer, native, ns", "{:.1f}", None),
     ("stream_unhooked_ns", "  under dftrace-run --no-stdio, ns", "{:.1f}", None),
     ("stream_us", "  under dftrace-run, hooked, us", "{:.2f}", None),
@@ -331,9 +379,10 @@ def main():
         if not bench.preload:
             print("bench: no preload library of DFTracer's here: make test", file=sys.stderr)
         big = bench.make_big()
+        kinds = make_kinds(bench)
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-            rounds.append(one_round(bench, has_strace, has_ltrace, big))
+            rounds.append(one_round(bench, has_strace, has_ltrace, big, kinds))
     cpus = len(os.sched_getaffinity(0))
     print(f"{cpus} CPUs, Linux {os.uname().release}, {options.rounds} rounds, interleaved")
     print_table(rounds)

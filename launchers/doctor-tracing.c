@@ -1,6 +1,7 @@
 /* The rows on what tracing needs: ptrace, the filter, the program's memory, and what a stop costs. */
 #include "launchers/doctor.h"
 #include "launchers/probe.h"
+#include "tracer/recorder/recorder.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -100,6 +101,25 @@ static void add_filter(struct doctor *doctor, const struct probe_result *result)
 					    result->filter < 0 ? "whoever installs one is killed"
 							       : strerror(result->filter));
 	explain_seccomp(&row->why, result->filter < 0 ? EPERM : result->filter);
+}
+
+static void add_recorder(struct doctor *doctor, bool filter)
+{
+	const char *obstacle =
+		filter ? recorder_obstacle() : "there is no filter to let its calls pass";
+
+	if (!obstacle) {
+		doctor_add(doctor, "recorder", DOCTOR_OK, "%s",
+			   doctor->options->recorder
+				   ? "works here (--capture recorder)"
+				   : "works here, if asked for by --capture recorder");
+		return;
+	}
+	struct doctor_row *row = doctor_add(doctor, "recorder",
+					    doctor->options->recorder ? DOCTOR_DEGRADED : DOCTOR_OK,
+					    "not here: all calls stop");
+	snprintf(row->why.cause, sizeof(row->why.cause), "%s", obstacle);
+	snprintf(row->why.remedy, sizeof(row->why.remedy), "nothing is lost, it is slower");
 }
 
 static void add_seccomp_features(struct doctor *doctor)
@@ -269,5 +289,6 @@ void doctor_tracing(struct doctor *doctor)
 	} else {
 		doctor_add(doctor, "/proc/PID", DOCTOR_OK, "shows the program to the tracer");
 	}
+	add_recorder(doctor, filter);
 	add_cost(doctor, parent_form, filter);
 }

@@ -6,20 +6,20 @@
 /* Where the agent lies in every program that has one; the filter lets calls from its one system call instruction
  * pass, so this can never change during a run. Below every mmap_base, and inside what ASan, MSan and TSan take
  * for the application's memory. */
-#define AGENT_BASE        0x7e8100000000
-#define AGENT_SYSCALL     0x10 /* offset of that instruction */
-#define AGENT_TEXT_SIZE   0x1000
-#define AGENT_LIMIT       512 /* system call numbers that it knows of are below */
+#define AGENT_BASE      0x7e8100000000
+#define AGENT_SYSCALL   0x10 /* offset of that instruction */
+#define AGENT_TEXT_SIZE 0x1000
+#define AGENT_LIMIT     512 /* system call numbers that it knows of are below */
 
 /* A byte for each descriptor, not 0: the tracer knows what it is. */
-#define AGENT_FDS         0x1000 /* offset of the first */
-#define AGENT_FDS_COUNT   0x4000
+#define AGENT_FDS       0x1000 /* offset of the first */
+#define AGENT_FDS_COUNT 0x4000
 
 /* Rings: their addresses have the agent's upper half, by which a stub knows its own %gs. */
-#define AGENT_RINGS       0x1000000
-#define AGENT_RINGS_MAX   1024
+#define AGENT_RINGS     0x1000000
+#define AGENT_RINGS_MAX 1024
 /* What makes the upper half, its bytes reversed, zero. */
-#define AGENT_GS_TEST     0x7e820000
+#define AGENT_GS_TEST 0x7e820000
 
 /* struct agent_ring: what %gs points to. */
 #define RING_HEAD    0
@@ -39,17 +39,17 @@
 #define RING_RECORDS 4096
 
 /* struct agent_record */
-#define RECORD_SHIFT   7
-#define RECORD_SIZE    128
-#define RECORD_STATE   2
-#define RECORD_SHAPE   4
-#define RECORD_START   8
-#define RECORD_END     16
-#define RECORD_RESULT  24
-#define RECORD_ARGS    32
-#define RECORD_IP      80
-#define RECORD_SP      88
-#define RECORD_SUM     96
+#define RECORD_SHIFT  7
+#define RECORD_SIZE   128
+#define RECORD_STATE  2
+#define RECORD_SHAPE  4
+#define RECORD_START  8
+#define RECORD_END    16
+#define RECORD_RESULT 24
+#define RECORD_ARGS   32
+#define RECORD_IP     80
+#define RECORD_SP     88
+#define RECORD_SUM    96
 
 #define RECORD_OPEN 1
 #define RECORD_DONE 2
@@ -78,7 +78,7 @@
 struct agent_record {
 	uint16_t nr;
 	uint8_t state; /* 0, RECORD_OPEN, RECORD_DONE; written last */
-	uint8_t more;  /* records behind it hold its paths, one after the other, each with its NUL */
+	uint8_t more; /* records behind it hold its paths, one after the other, each with its NUL */
 	uint16_t shape;
 	uint16_t unused;
 	uint64_t start; /* time stamp counter */
@@ -93,7 +93,7 @@ struct agent_record {
 
 /* One thread writes, the tracer reads. The record at the head has state 0 while no call is being made. */
 struct agent_ring {
-	uint64_t head; /* records ever */
+	uint64_t head;  /* records ever */
 	uint64_t limit; /* records that may wait; 0: switched off */
 	uint64_t mask;
 	uint64_t full; /* calls that were left to the tracer because too many waited */
