@@ -49,7 +49,12 @@ static uint64_t to_ns(const struct moment *moment, uint64_t ticks)
 
 static struct agent_record *record_at(const struct ring *ring, uint64_t number)
 {
-	return &ring->shared->records[number & ring->shared->mask];
+	return &ring->shared->records[number & (RECORDS - 1)];
+}
+
+static size_t more_of(const struct agent_record *record)
+{
+	return record->more < RECORD_MORE_MAX ? record->more : RECORD_MORE_MAX;
 }
 
 static void add_data(struct call *call, unsigned arg, const void *bytes, size_t len)
@@ -66,15 +71,16 @@ static void fill_data(struct call *call, const struct agent_record *record)
 		unsigned char arg;
 	} paths[] = {{SHAPE_PATH0, 0}, {SHAPE_PATH1, 1}, {SHAPE_PATH3, 3}};
 	const char *at = (const char *)(record + 1);
+	const char *const end = (const char *)(record + 1 + more_of(record));
 
 	if (record->shape & SHAPE_VECTOR)
 		add_data(call, 1, &record->sum, sizeof(record->sum));
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		if (!(record->shape & paths[i].shape))
 			continue;
-		size_t len = strnlen(at, AGENT_PATH_MAX);
+		size_t len = strnlen(at, (size_t)(end - at));
 		add_data(call, paths[i].arg, at, len);
-		at += len + 1;
+		at += len < (size_t)(end - at) ? len + 1 : len;
 	}
 }
 
@@ -93,7 +99,7 @@ static struct frame *begin(struct tracer *tracer, struct task *task,
 	const struct syscall_row *row = syscall_row(record->nr);
 	uint64_t ip = own_ip(task, record->ip);
 
-	if (!row || tracer->pass_through || task->given_up)
+	if (!row || !tracer->recorder->shapes[row->nr] || tracer->pass_through || task->given_up)
 		return NULL;
 	hooks_stale(tracer, task, record->sp, start);
 	if (signals_settle(tracer, task, record->nr, ip, record->sp, start))
@@ -138,7 +144,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 static void take(struct tracer *tracer, struct ring *ring, const struct moment *moment)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = record_at(ring, shared->tail);
+	struct agent_record *record = record_at(ring, ring->tail);
 	struct task *task = ring->task;
 	struct frame *frame;
 
@@ -154,14 +160,15 @@ static void take(struct tracer *tracer, struct ring *ring, const struct moment *
 	ring->begun = false;
 	ring->until = end_ns;
 	tracer->recorder->calls++;
-	uint64_t next = shared->tail + 1 + record->more;
-	__atomic_store_n(&shared->tail, next, __ATOMIC_RELEASE);
+	ring->tail += 1 + more_of(record);
+	__atomic_store_n(&shared->tail, ring->tail, __ATOMIC_RELEASE);
 }
 
 static bool has_records(const struct ring *ring)
 {
-	return ring->task &&
-	       ring->shared->tail != __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+	uint64_t waiting = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) - ring->tail;
+
+	return ring->task && waiting > 0 && waiting <= RECORDS;
 }
 
 /* @return the record of a call that is being made, NULL: there is none. */
@@ -183,7 +190,7 @@ static struct ring *earliest(struct recorder_space *space, const struct moment *
 		struct ring *ring = &space->rings[i];
 		if (!has_records(ring))
 			continue;
-		uint64_t ended = record_at(ring, ring->shared->tail)->end;
+		uint64_t ended = record_at(ring, ring->tail)->end;
 		if (ended <= end) {
 			end = ended;
 			found = ring;
@@ -201,7 +208,7 @@ static void begin_open(struct tracer *tracer, struct ring *ring, const struct mo
 	if (!record || ring->begun)
 		return;
 	struct agent_record copy[RECORD_MORE_MAX + 1];
-	memcpy(copy, record, (1UL + record->more) * RECORD_SIZE);
+	memcpy(copy, record, (1UL + more_of(record)) * RECORD_SIZE);
 	/* It may have ended meanwhile. */
 	if (has_records(ring))
 		return;
@@ -220,8 +227,8 @@ static void set_horizon(struct recorder_space *space, const struct moment *momen
 		struct ring *ring = &space->rings[i];
 		if (!ring->task || ring->begun)
 			continue;
-		if (has_records(ring) && record_at(ring, ring->shared->tail)->start < first)
-			first = record_at(ring, ring->shared->tail)->start;
+		if (has_records(ring) && record_at(ring, ring->tail)->start < first)
+			first = record_at(ring, ring->tail)->start;
 		const struct agent_record *record = open_record(ring);
 		if (record && record->start < first)
 			first = record->start;

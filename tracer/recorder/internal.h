@@ -26,8 +26,13 @@ enum off {
 	OFF_COUNT,
 };
 
+/* In a ring; a power of two. */
+#define RECORDS 4096
+
+/* What is shared the program may overwrite by mistake: nothing in it is believed to lie within bounds. */
 struct ring {
 	struct agent_ring *shared; /* as it is mapped here */
+	uint64_t tail;             /* as the tracer itself knows it */
 	struct task *task;         /* NULL: free */
 	bool begun;                /* the call being made has become a frame already */
 	uint64_t until;            /* ns: all that was taken had ended then */
@@ -98,6 +103,12 @@ extern const unsigned char agent_called[];
 extern const unsigned char agent_entry[];
 extern const unsigned char agent_shapes[];
 extern const unsigned char agent_end[];
+
+/* @return where in the agent a label of its stands. */
+static inline uint64_t agent_offset(const unsigned char *label)
+{
+	return (uint64_t)(uintptr_t)label - (uint64_t)(uintptr_t)agent_begin;
+}
 
 /* What the agent does with calls of a row. */
 uint16_t recorder_shape(const struct syscall_row *row);

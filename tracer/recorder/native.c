@@ -17,11 +17,6 @@
 #define LAHF_FLAGS 0xd5UL
 #define OF         0x800UL
 
-static uint64_t offset_of(const unsigned char *label)
-{
-	return (uint64_t)(label - agent_begin);
-}
-
 static bool is_in_agent(uint64_t ip)
 {
 	return ip >= AGENT_BASE && ip < AGENT_BASE + AGENT_TEXT_SIZE;
@@ -78,18 +73,18 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 
 	if (at < AGENT_SYSCALL) {
 		ret = r->rcx;
-	} else if (at >= offset_of(agent_called) && at < offset_of(agent_saving)) {
+	} else if (at >= agent_offset(agent_called) && at < agent_offset(agent_saving)) {
 		/* The registers are still the program's. */
 		ret = r->rcx;
 	} else {
 		ret = shared->ret;
 		r->rax = shared->nr;
-		if (at >= offset_of(agent_working) || at == AGENT_SYSCALL) {
+		if (at >= agent_offset(agent_working) || at == AGENT_SYSCALL) {
 			restore_flags(r, shared);
 			restore_registers(r, shared);
 		}
 	}
-	ring->shared->records[shared->head & shared->mask].state = 0;
+	ring->shared->records[shared->head & (RECORDS - 1)].state = 0;
 	if (ring->begun) {
 		/* It was seen already, and will be seen again. */
 		task_top(task)->interrupted = true;
@@ -103,13 +98,13 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 static void complete_record(struct ring *ring, int64_t result, uint64_t end)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = &shared->records[shared->head & shared->mask];
+	struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
 	uint64_t next = shared->next;
 
 	record->result = result;
 	record->end = end;
 	record->state = RECORD_DONE;
-	shared->records[next & shared->mask] = (struct agent_record){0};
+	shared->records[next & (RECORDS - 1)] = (struct agent_record){0};
 	__atomic_store_n(&shared->head, next, __ATOMIC_RELEASE);
 }
 
@@ -117,12 +112,13 @@ static void complete_record(struct ring *ring, int64_t result, uint64_t end)
 static void complete(struct task *task, struct user_regs_struct *r, struct ring *ring, int sig)
 {
 	struct agent_ring *shared = ring->shared;
-	int64_t result = r->rip == AGENT_BASE + offset_of(agent_called) ? (int64_t)r->rax
-									: (int64_t)shared->result;
+	int64_t result = r->rip == AGENT_BASE + agent_offset(agent_called)
+				 ? (int64_t)r->rax
+				 : (int64_t)shared->result;
 
 	/* Committed is what the head has gone over. */
 	if (shared->head != shared->next) {
-		const struct agent_record *record = &shared->records[shared->head & shared->mask];
+		const struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
 		if ((record->shape & SHAPE_OPENS) && result >= 0 && result < AGENT_FDS_COUNT)
 			space_set_known(task, (int)result, true);
 		complete_record(ring, result, drain_ticks());
@@ -141,7 +137,7 @@ static void hand_over(struct tracer *tracer, struct task *task, struct user_regs
 		      struct ring *ring, int sig)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = &shared->records[shared->head & shared->mask];
+	struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
 
 	/* The frame is made of it, unless it was before. */
 	drain_ring(tracer, ring);
@@ -168,9 +164,10 @@ static void leave_agent(struct tracer *tracer, struct task *task, struct user_re
 	uint64_t at = r->rip - AGENT_BASE;
 	int64_t result = (int64_t)r->rax;
 
-	if (at < offset_of(agent_called) || at >= offset_of(agent_entry))
+	if (at < agent_offset(agent_called) || at >= agent_offset(agent_entry))
 		take_back(task, r, ring, own_fault);
-	else if (at == offset_of(agent_called) && (int64_t)r->orig_rax >= 0 && is_restart(result))
+	else if (at == agent_offset(agent_called) && (int64_t)r->orig_rax >= 0 &&
+		 is_restart(result))
 		hand_over(tracer, task, r, ring, sig);
 	else
 		complete(task, r, ring, sig);
@@ -257,8 +254,8 @@ static bool leave_trap(struct tracer *tracer, struct task *task, struct user_reg
 static bool is_own_fault(const struct user_regs_struct *r, const siginfo_t *info)
 {
 	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0 &&
-	       r->rip >= AGENT_BASE + offset_of(agent_reading) &&
-	       r->rip < AGENT_BASE + offset_of(agent_read);
+	       r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
+	       r->rip < AGENT_BASE + agent_offset(agent_read);
 }
 
 bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *info)

@@ -121,8 +121,7 @@ static void forget_ring(const struct task *task)
 {
 	struct arch_regs regs;
 
-	if (!task->mm->recorder || !task->mm->recorder->agent ||
-	    arch_regs_get(task->tid, &regs) < 0 || !is_ring(arch_regs_gs(&regs)))
+	if (arch_regs_get(task->tid, &regs) < 0 || !is_ring(arch_regs_gs(&regs)))
 		return;
 	arch_regs_set_gs(&regs, 0);
 	arch_regs_set(task->tid, &regs);
@@ -319,6 +318,9 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 	if (call->row->effect == EFFECT_OWN_FILTER && task->process->lost[LOST_OWN_FILTER])
 		space_switch_off(tracer, space, OFF_FILTER);
 	release_ring(tracer, task);
+	struct ring *ring = space_ring_of(task);
+	if (ring)
+		ring->until = call->end;
 	struct patch *patch = map_get(&space->patches, call->ip);
 	if (!patch)
 		return;

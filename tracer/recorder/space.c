@@ -14,7 +14,6 @@
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 
-#define RECORDS 4096
 /* A stop is worth so many records at least. */
 #define LIMIT_LEAST 32
 /* What the call that fills a ring still needs, and paths at its end. */
@@ -86,12 +85,12 @@ static bool shares_files(struct tracer *tracer, const struct task *task)
 
 static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 {
-	const size_t size = (size_t)(agent_end - agent_begin);
+	const size_t size = agent_offset(agent_end);
 	unsigned char text[AGENT_TEXT_SIZE] = {0};
 	struct recorder_space *space = task->mm->recorder;
 
 	memcpy(text, agent_begin, size);
-	memcpy(text + (agent_shapes - agent_begin), tracer->recorder->shapes,
+	memcpy(text + agent_offset(agent_shapes), tracer->recorder->shapes,
 	       sizeof(tracer->recorder->shapes));
 	memcpy(text + size, rings_name, sizeof(rings_name));
 	if (map_at(tracer, task, AGENT_BASE, AGENT_TEXT_SIZE, PROT_READ | PROT_EXEC) < 0) {
@@ -128,7 +127,7 @@ static int make_rings(struct tracer *tracer, struct task *task)
 {
 	const uint64_t rings = AGENT_BASE + AGENT_RINGS;
 	struct recorder_space *space = task->mm->recorder;
-	uint64_t name = AGENT_BASE + (uint64_t)(agent_end - agent_begin);
+	uint64_t name = AGENT_BASE + agent_offset(agent_end);
 
 	int64_t fd = remote(tracer, task, __NR_memfd_create, name, MFD_CLOEXEC, 0, 0, 0);
 	if (fd < 0)
