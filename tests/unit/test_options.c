@@ -344,6 +344,29 @@ static void test_habits(void **state)
 	refused("--attach", "only be launched");
 }
 
+static void test_capture(void **state)
+{
+	(void)state;
+	struct parsed *p = parse_ok("x");
+	assert_false(p->options.recorder);
+	assert_int_equal(p->options.recorder_hits, 8);
+	assert_false(options_excludes_recorder(&p->options, "x"));
+	drop(p);
+	p = parse_ok("--capture recorder --no-recorder java,node --no-recorder=sh x");
+	assert_true(p->options.recorder);
+	assert_true(options_excludes_recorder(&p->options, "java"));
+	assert_true(options_excludes_recorder(&p->options, "sh"));
+	assert_false(options_excludes_recorder(&p->options, "bash"));
+	assert_false(options_excludes(&p->options, "sh"));
+	drop(p);
+	p = parse_ok("--capture recorder --capture stops x");
+	assert_false(p->options.recorder);
+	drop(p);
+	refused("--capture all x", "give stops or recorder");
+	refused("--no-recorder a,,b x", "--no-recorder");
+	refused("--recorder-hits 0 x", "is not a number of stops");
+}
+
 static void test_ladder(void **state)
 {
 	(void)state;
@@ -375,8 +398,8 @@ static void test_unknown(void **state)
 	refused("-qz x", "unknown option -z");
 	refused("--new\nline x", "'--new\\x0aline'");
 	refused("-\n x", "unknown option");
-	refused("--no x",
-		"ambiguous option '--no': could be --no-stdio, --no-compress, --no-placement");
+	refused("--no x", "ambiguous option '--no': could be --no-stdio, --no-compress, "
+			  "--no-recorder, --no-placement");
 	refused("--no-s x", "could be --no-stdio");
 	/* What later versions bring, and what strace has. */
 	refused("-c x", "unknown option -c");
@@ -447,8 +470,8 @@ int main(void)
 		cmocka_unit_test(test_data_dirs), cmocka_unit_test(test_choices),
 		cmocka_unit_test(test_selection), cmocka_unit_test(test_exclude),
 		cmocka_unit_test(test_messages),  cmocka_unit_test(test_habits),
-		cmocka_unit_test(test_ladder),    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_capture),   cmocka_unit_test(test_ladder),
+		cmocka_unit_test(test_unknown),   cmocka_unit_test(test_help),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
