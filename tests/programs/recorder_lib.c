@@ -1,6 +1,7 @@
 /* A library that reads. Built twice: the second form has its system call elsewhere. */
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <sys/syscall.h>
 
 #ifdef OTHER
 int other_padding(int x);
