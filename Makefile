@@ -20,7 +20,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 comma := ,
 # There is no static libudev, which hwloc wants.
 topology := $(if $(STATIC),sysfs,hwloc)
-LIBS := libseccomp libelf zlib libmd capstone $(if $(STATIC),,hwloc)
+LIBS := libseccomp libelf zlib libmd capstone yaml-0.1 $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
@@ -52,7 +52,7 @@ all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1)
 
 # One file that needs no libraries where it runs.
 static:
-	$(Q)for l in seccomp elf z md capstone stdc++ c; do \
+	$(Q)for l in seccomp elf z md capstone yaml stdc++ c; do \
 		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
 			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
 	done

@@ -1,5 +1,6 @@
 /* Events: their times, results, sizes and references; the start and the end of a process. */
 #include "check/verify.h"
+#include "writer/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>

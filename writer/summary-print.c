@@ -11,9 +11,8 @@ enum { FILES_SHOWN = 20 };
 const char *summary_category(enum layer layer)
 {
 	static const char *const names[SUMMARY_LAYERS] = {
-		[LAYER_DFTRACER] = "dftracer", [LAYER_POSIX] = "POSIX",
-		[LAYER_SYSCALL] = "SYSCALL",   [LAYER_STDIO] = "STDIO",
-		[LAYER_MPI] = "MPI",           [LAYER_HDF5] = "HDF5",
+		[LAYER_DFTRACER] = "dftracer", [LAYER_POSIX] = "POSIX", [LAYER_SYSCALL] = "SYSCALL",
+		[LAYER_STDIO] = "STDIO",       [LAYER_MPI] = "MPI",     [LAYER_HDF5] = "HDF5",
 		[LAYER_FUNC] = "FUNC",         [LAYER_C_APP] = "C_APP",
 	};
 	return names[layer];
@@ -96,7 +95,8 @@ static void add_call(struct buf *out, const struct summary *summary,
 
 static void print_calls(struct buf *out, const struct summary *summary)
 {
-	struct summary_call **calls = (struct summary_call **)sorted(&summary->calls, compare_calls);
+	struct summary_call **calls =
+		(struct summary_call **)sorted(&summary->calls, compare_calls);
 	struct summary_call total = {0};
 	bool any_cut = false;
 
@@ -168,14 +168,8 @@ void summary_print(struct buf *out, const struct summary *summary,
 
 static void add_string(struct buf *out, const char *key, const char *text)
 {
-	size_t len = strlen(text);
-
-	buf_addf(out, "\"%s\":\"", key);
-	char *start = buf_reserve(out, len * PUT_ESCAPED);
-	if (!start)
-		return;
-	out->len += (size_t)(put_escaped(start, text, len) - start);
-	buf_add_char(out, '"');
+	buf_addf(out, "\"%s\":", key);
+	put_json(out, text);
 }
 
 static void add_number(struct buf *out, const char *key, uint64_t value)
@@ -185,7 +179,8 @@ static void add_number(struct buf *out, const char *key, uint64_t value)
 
 static void print_json_calls(struct buf *out, const struct summary *summary)
 {
-	struct summary_call **calls = (struct summary_call **)sorted(&summary->calls, compare_calls);
+	struct summary_call **calls =
+		(struct summary_call **)sorted(&summary->calls, compare_calls);
 
 	buf_add_str(out, ",\"call_sums\":[");
 	for (size_t i = 0; calls && i < summary->calls.count; i++) {
