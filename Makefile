@@ -48,7 +48,8 @@ programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
-all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1)
+all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1) \
+	$(addprefix $(B)/completions/,dftrace-run dftrace-check)
 
 # One file that needs no libraries where it runs.
 static:
@@ -103,6 +104,15 @@ $(B)/man-check: tools/man-check.c tools/man-text.c $(B)/libcheck.a $(B)/libdftra
 $(B)/dftrace-check.1: $(B)/man-check
 	$(call say,GEN,$@)
 	$(Q)$(B)/man-check >$@
+
+$(B)/completion: tools/completion.c tools/man-text.c $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) $(pkg_libs) -o $@
+
+$(B)/completions/%: $(B)/completion
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(B)/completion $(@F) >$@
 
 $(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
 	$(call say,CC,$<)
@@ -205,10 +215,13 @@ install: all
 	install -D -m 755 $(B)/dftrace-check $(DESTDIR)$(PREFIX)/bin/dftrace-check
 	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
 	install -D -m 644 $(B)/dftrace-check.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-check.1
+	install -D -m 644 $(B)/completions/dftrace-run $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-run
+	install -D -m 644 $(B)/completions/dftrace-check $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-check
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,dftrace-run dftrace-check)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,dftrace-run.1 dftrace-check.1)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/bash-completion/completions/,dftrace-run dftrace-check)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')
