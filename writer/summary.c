@@ -120,7 +120,9 @@ static void make_room(struct summary *summary)
 		files[count++] = slot->value;
 	qsort(files, count, sizeof(struct summary_file *), summary_compare_files);
 	for (size_t i = count / 2; i < count; i++) {
-		add_uses(&summary->others, files[i]);
+		/* What counts of it is decided now: of others it may be something else. */
+		struct summary_use use = summary_file_use(files[i]);
+		summary_use_add(&summary->others.uses[LAYER_POSIX], &use);
 		summary->other_files++;
 		summary->text -= files[i]->name->len;
 		map_remove(&summary->files, name_hash(files[i]->name));
