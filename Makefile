@@ -112,10 +112,11 @@ $(B)/completion: tools/completion.c tools/man-text.c $(B)/libcheck.a $(B)/libdft
 	$(call say,CC,$<)
 	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) $(pkg_libs) -o $@
 
-$(B)/completions/%: $(B)/completion
+$(B)/completions/%: $(B)/completion tools/completion.bash
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(B)/completion $(@F) >$@
+	$(Q){ $(B)/completion $(@F); cat tools/completion.bash; echo; echo complete -F PROGRAM $(@F); } | \
+		sed 's/PROGRAM/_$(subst -,_,$(@F))/g' >$@
 
 $(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
 	$(call say,CC,$<)

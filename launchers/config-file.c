@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <yaml.h>
 
 #include <sys/stat.h>
-#include <yaml.h>
 
 enum {
 	BYTES_MOST = 1 << 20,
@@ -114,7 +114,8 @@ static int add_value(struct reader *reader, char *value, bool is_list, size_t li
 			add_place(reader->error, reader->path, line);
 			buf_add_str(reader->error, ": ");
 			option_add_quoted(reader->error, key);
-			buf_addf(reader->error, " stands here again, after %s", file->values[i].place);
+			buf_addf(reader->error, " stands here again, after %s",
+				 file->values[i].place);
 			return -1;
 		}
 	}
@@ -207,7 +208,8 @@ static int take_scalar(struct reader *reader, const yaml_event_t *event, size_t 
 	if (reader->depth == 0) {
 		if (!*text)
 			return 0; /* a file of comments */
-		return refuse(reader, line, "settings are wanted, as in \"tracer: {init: PRELOAD}\"");
+		return refuse(reader, line,
+			      "settings are wanted, as in \"tracer: {init: PRELOAD}\"");
 	}
 	if (reader->has_key) {
 		reader->has_key = false;
@@ -298,9 +300,9 @@ int config_file_read(struct config_file *file, const char *path, struct buf *err
 		if (!yaml_parser_initialize(&reader.parser)) {
 			no_memory(&reader);
 		} else {
-			yaml_parser_set_input_string(&reader.parser,
-						     (const unsigned char *)(text.len ? text.data : ""),
-						     text.len);
+			yaml_parser_set_input_string(
+				&reader.parser, (const unsigned char *)(text.len ? text.data : ""),
+				text.len);
 			result = read_events(&reader);
 			yaml_parser_delete(&reader.parser);
 		}

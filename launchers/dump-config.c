@@ -179,7 +179,9 @@ static void find_effective(struct effective *effective, const struct options *op
 	else
 		buf_add_str(&effective->source, "default");
 	if (!row->argument)
-		buf_add_str(&effective->value, json ? (last ? "true" : "false") : last ? "yes" : "no");
+		buf_add_str(&effective->value, json   ? (last ? "true" : "false")
+					       : last ? "yes"
+						      : "no");
 	else if (add_made(&effective->value, options, id, json))
 		return;
 	else if (last)

@@ -333,7 +333,8 @@ static void test_senses(void **state)
 		{"DFTRACER_DISABLE_TIDS", "1", "features: {tid: %s}",
 		 offsetof(struct options, no_tids)},
 	};
-	static const char *const words[][2] = {{"1", "0"}, {"True", "False"}, {"YES", "no"}, {"on", "Off"}};
+	static const char *const words[][2] = {
+		{"1", "0"}, {"True", "False"}, {"YES", "no"}, {"on", "Off"}};
 	struct options options;
 	struct buf error;
 	char text[128];
@@ -408,8 +409,9 @@ static void test_unknown_names(void **state)
 	setenv("DFTRACER_UTILS_LOG_LEVEL", "x", 1);
 	setenv("DFTRACER_INDEX_STAGE", "x", 1);
 	setenv("DFTRACE_TEST", "x", 1);
-	assert_int_equal(parse(&options, &error, "enabel: 1\ntracer:\n  logfile: x\nfeatures:\n", NULL),
-			 OPTIONS_RUN);
+	assert_int_equal(
+		parse(&options, &error, "enabel: 1\ntracer:\n  logfile: x\nfeatures:\n", NULL),
+		OPTIONS_RUN);
 	assert_true(is_warned_of(&options, "'DFTRACER_LOGFILE' in the environment is no setting of "
 					   "DFTracer; did you mean DFTRACER_LOG_FILE?"));
 	assert_true(is_warned_of(&options, "did you mean DFTRACER_DISABLE_IO?"));
@@ -417,8 +419,9 @@ static void test_unknown_names(void **state)
 					   "setting of DFTracer"));
 	assert_true(is_warned_of(&options, ":1: 'enabel' is no setting of DFTracer; did you mean "
 					   "enable?"));
-	assert_true(is_warned_of(&options, ":3: 'tracer.logfile' is no setting of DFTracer; did you "
-					   "mean tracer.log_file?"));
+	assert_true(is_warned_of(&options,
+				 ":3: 'tracer.logfile' is no setting of DFTracer; did you "
+				 "mean tracer.log_file?"));
 	assert_int_equal(options.warnings.count, 5);
 	options_free(&options);
 	/* A run that is not traced is at no cost, and silent. */
@@ -502,10 +505,14 @@ static void test_log_level(void **state)
 		const char *option;
 		bool verbose, debug, quiet;
 	} cases[] = {
-		{"ERROR", NULL, false, false, false}, {"warn", NULL, false, false, false},
-		{"INFO", NULL, true, false, false},   {"DEBUG", NULL, false, true, false},
-		{"DEBUG", "-q", false, false, true},  {"INFO", "-q", false, false, true},
-		{"DEBUG", "-v", true, false, false},  {"DEBUG", "--log-level=warn", false, false, false},
+		{"ERROR", NULL, false, false, false},
+		{"warn", NULL, false, false, false},
+		{"INFO", NULL, true, false, false},
+		{"DEBUG", NULL, false, true, false},
+		{"DEBUG", "-q", false, false, true},
+		{"INFO", "-q", false, false, true},
+		{"DEBUG", "-v", true, false, false},
+		{"DEBUG", "--log-level=warn", false, false, false},
 	};
 	struct options options;
 	struct buf error;

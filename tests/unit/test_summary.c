@@ -219,8 +219,10 @@ static void test_many_files(void **state)
 	const char *others = strstr(text, "\"other_files\":");
 	assert_non_null(others);
 	assert_true(count_of(text, "\"path\":") <= 16384);
-	assert_int_equal(count_of(text, "\"path\":") + number_after(others, "\"count\":"), count + 1);
-	assert_non_null(strstr(text, "\"path\":\"/large\",\"read\":0,\"written\":1000001,\"calls\":2,"));
+	assert_int_equal(count_of(text, "\"path\":") + number_after(others, "\"count\":"),
+			 count + 1);
+	assert_non_null(
+		strstr(text, "\"path\":\"/large\",\"read\":0,\"written\":1000001,\"calls\":2,"));
 	/* Nothing is lost of the sum. */
 	unsigned long long written = 0;
 	for (const char *at = text; (at = strstr(at, "\"written\":")); at++)
