@@ -1,6 +1,7 @@
 /* Hooked calls: which of them are under way in a thread, and what comes of them. A call is known by the
  * stack pointer at its entry and its return address. */
 #include "tracer/decode.h"
+#include "tracer/hooks/annotate.h"
 #include "tracer/hooks/library.h"
 #include "tracer/image.h"
 #include "tracer/lost.h"
@@ -275,6 +276,10 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	if (function->loops && open && open->hook == function)
 		return;
 	function->calls++;
+	if (function->layer == HOOK_APP) {
+		annotate(tracer, task, function->row, regs);
+		return;
+	}
 	/* A call from where a frame stands deeper: that one has been left. At the same height it is a
 	 * tail call if it returns to the same place, and otherwise the next call. */
 	for (size_t i = task->nframes; i-- > 0;) {
