@@ -9,30 +9,71 @@
 #define SEEN __attribute__((noinline, noclone, noipa, used, externally_visible))
 #endif
 
-/* Different numbers, since linkers may make one of two functions that are the same. */
-#define DO_NOTHING(number)                                                                         \
-	{                                                                                          \
-		__asm__ volatile("" : : : "memory");                                               \
-		return number;                                                                     \
-	}
-
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+/* The numbers differ, since linkers may make one of two functions that are the same; and what is not used need not be
+ * passed. */
+#define FIRST(a)               __asm__ volatile("" : : "g"(a) : "memory")
+#define FIRST_TWO(a, b)        __asm__ volatile("" : : "g"(a), "g"(b) : "memory")
+#define FIRST_THREE(a, b, c)   __asm__ volatile("" : : "g"(a), "g"(b), "g"(c) : "memory")
+#define FIRST_FOUR(a, b, c, d) __asm__ volatile("" : : "g"(a), "g"(b), "g"(c), "g"(d) : "memory")
 
 SEEN int dftracer_stub_begin(uintptr_t region, const char *name, const char *cat, int event_type,
-			     int trace_type) DO_NOTHING(1) SEEN
-	int dftracer_stub_end(uintptr_t region) DO_NOTHING(2) SEEN
-	int dftracer_stub_update_int(uintptr_t region, const char *key, int value, int type)
-		DO_NOTHING(3) SEEN
-	int dftracer_stub_update_string(uintptr_t region, const char *key, const char *value,
-					int type) DO_NOTHING(4) SEEN
-	int dftracer_stub_init(const char *log_file, const char *data_dirs, int *process_id)
-		DO_NOTHING(5) SEEN int dftracer_stub_fini(void) DO_NOTHING(6) SEEN
-	int dftracer_stub_app_int(const char *key, int value) DO_NOTHING(7) SEEN
-	int dftracer_stub_app_string(const char *key, const char *value) DO_NOTHING(8) SEEN
-	int dftracer_stub_used(const char *name) DO_NOTHING(9)
+			     int trace_type)
+{
+	FIRST_FOUR(region, name, cat, event_type);
+	FIRST(trace_type);
+	return 1;
+}
 
-	/* A number that no other region of the process has. Threads take many at once, so as not to wait for each other. */
-	uintptr_t dftracer_stub_region(void)
+SEEN int dftracer_stub_end(uintptr_t region)
+{
+	FIRST(region);
+	return 2;
+}
+
+SEEN int dftracer_stub_update_int(uintptr_t region, const char *key, int value, int type)
+{
+	FIRST_FOUR(region, key, value, type);
+	return 3;
+}
+
+SEEN int dftracer_stub_update_string(uintptr_t region, const char *key, const char *value, int type)
+{
+	FIRST_FOUR(region, key, value, type);
+	return 4;
+}
+
+SEEN int dftracer_stub_init(const char *log_file, const char *data_dirs, int *process_id)
+{
+	FIRST_THREE(log_file, data_dirs, process_id);
+	return 5;
+}
+
+SEEN int dftracer_stub_fini(void)
+{
+	FIRST(6);
+	return 6;
+}
+
+SEEN int dftracer_stub_app_int(const char *key, int value)
+{
+	FIRST_TWO(key, value);
+	return 7;
+}
+
+SEEN int dftracer_stub_app_string(const char *key, const char *value)
+{
+	FIRST_TWO(key, value);
+	return 8;
+}
+
+SEEN int dftracer_stub_used(const char *name)
+{
+	FIRST(name);
+	return 9;
+}
+
+/* A number that no other region of the process has. Threads take many at once, so as not to wait for each other. */
+uintptr_t dftracer_stub_region(void)
 {
 	enum { MANY = 1 << 16 };
 	static uintptr_t taken = 1;

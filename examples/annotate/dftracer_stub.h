@@ -85,7 +85,7 @@ __attribute__((unused)) static ConstEventNameType C_LOG_CATEGORY = "C_APP";
 
 /* A region ends with its scope, whichever way that is left. */
 #if defined(__GNUC__) || defined(__clang__)
-#define DFTRACER_C_REGION_CLEANUP __attribute__((cleanup(finalize_region_cleanup)))
+#define DFTRACER_C_REGION_CLEANUP __attribute__((cleanup(finalize_region_cleanup), unused))
 #else
 #define DFTRACER_C_REGION_CLEANUP
 #endif

@@ -550,15 +550,15 @@ void annotate(struct tracer *tracer, struct task *task, const struct hook_row *r
 	}
 }
 
-/* @return whether a variable of the process's environment is set to something, "0" not being that. */
-static bool is_set(const struct buf *environment, const char *name)
+/* @return whether a variable of the process's environment is set, to `value` unless that is NULL. */
+static bool is_set(const struct buf *environment, const char *name, const char *value)
 {
 	size_t len = strlen(name);
 
 	for (size_t at = 0; at < environment->len; at += strlen(environment->data + at) + 1) {
 		const char *text = environment->data + at;
 		if (strncmp(text, name, len) == 0 && text[len] == '=')
-			return text[len + 1] && strcmp(text + len + 1, "0") != 0;
+			return value ? strcmp(text + len + 1, value) == 0 : text[len + 1];
 	}
 	return false;
 }
@@ -571,8 +571,8 @@ bool annotations_are_theirs(struct tracer *tracer, struct task *task)
 		process->library_known = true;
 		process->library_records =
 			proc_read_all(task->tid, "environ", &tracer->text) == 0 &&
-			(is_set(&tracer->text, "DFTRACER_ENABLE") ||
-			 is_set(&tracer->text, "DFTRACER_CONFIGURATION"));
+			(is_set(&tracer->text, "DFTRACER_ENABLE", "1") ||
+			 is_set(&tracer->text, "DFTRACER_CONFIGURATION", NULL));
 	}
 	if (process->library_records && !tracer->hooks->library_said) {
 		tracer->hooks->library_said = true;
