@@ -10,10 +10,17 @@ module dftracer
     public :: dftracer_region_start, dftracer_region_end, dftracer_region_update
     public :: dftracer_metadata, dftracer_app_metadata, dftracer_mark_used
 
+    ! The library wants texts as long as their region lasts.
+    type :: kept_text
+        character(kind=c_char, len=:), allocatable :: text
+        type(kept_text), allocatable :: others
+    end type kept_text
+
     ! What has begun and not ended. Not to be copied.
     type :: dftracer_region
         private
         type(c_ptr) :: data = c_null_ptr
+        type(kept_text), allocatable :: kept
     end type dftracer_region
 
     interface dftracer_region_update
@@ -111,6 +118,27 @@ contains
         call c_fini()
     end subroutine dftracer_fini
 
+    subroutine keep(region, text)
+        type(dftracer_region), intent(inout) :: region
+        character(*), intent(in) :: text
+        type(kept_text), allocatable :: new
+
+        allocate (new)
+        new%text = trim(text)//c_null_char
+        call move_alloc(region%kept, new%others)
+        call move_alloc(new, region%kept)
+    end subroutine keep
+
+    subroutine begin(region, name, cat, event_type)
+        type(dftracer_region), intent(inout) :: region
+        character(*), intent(in) :: name, cat
+        integer(c_int), intent(in) :: event_type
+
+        call keep(region, cat)
+        call keep(region, name)
+        region%data = c_begin(region%kept%text, region%kept%others%text, event_type)
+    end subroutine begin
+
     ! cat: the category of the event, C_APP if it is absent.
     subroutine dftracer_region_start(region, name, cat)
         type(dftracer_region), intent(out) :: region
@@ -118,9 +146,9 @@ contains
         character(*), intent(in), optional :: cat
 
         if (present(cat)) then
-            region%data = c_begin(trim(name)//c_null_char, trim(cat)//c_null_char, data_event)
+            call begin(region, name, cat, data_event)
         else
-            region%data = c_begin(trim(name)//c_null_char, 'C_APP'//c_null_char, data_event)
+            call begin(region, name, 'C_APP', data_event)
         end if
     end subroutine dftracer_region_start
 
@@ -129,6 +157,7 @@ contains
 
         if (c_associated(region%data)) call c_end(region%data)
         region%data = c_null_ptr
+        if (allocated(region%kept)) deallocate (region%kept)
     end subroutine dftracer_region_end
 
     subroutine update_int(region, key, val)
@@ -140,18 +169,21 @@ contains
     end subroutine update_int
 
     subroutine update_text(region, key, val)
-        type(dftracer_region), intent(in) :: region
+        type(dftracer_region), intent(inout) :: region
         character(*), intent(in) :: key, val
 
-        if (c_associated(region%data)) &
-            call c_update_text(region%data, trim(key)//c_null_char, trim(val)//c_null_char)
+        if (.not. c_associated(region%data)) return
+        call keep(region, val)
+        call c_update_text(region%data, trim(key)//c_null_char, region%kept%text)
     end subroutine update_text
 
     ! A line of its own, as DFTRACER_C_METADATA writes it.
     subroutine dftracer_metadata(key, val)
         character(*), intent(in) :: key, val
+        type(dftracer_region) :: line
 
-        call c_end(c_begin(trim(key)//c_null_char, trim(val)//c_null_char, metadata_event))
+        call begin(line, key, val, metadata_event)
+        call dftracer_region_end(line)
     end subroutine dftracer_metadata
 
     subroutine app_int(key, val)

@@ -58,6 +58,8 @@ def test_hostile_strings(runner, form):
 	found = annotations(run.trace)
 	expected = said.events[:-2]
 	assert found[:len(expected)] == expected
+	assert [" ".join(pair) for pair in run.trace.custom] == said.custom
+	assert run.trace.end.args["app"] == said.app
 	assert found[-2][3] == {"text": "a" * 65536}
 	assert found[-1][3] == {f"k{i}": i for i in range(100)}
 	assert run.trace.lost() == {"unreadable": 1, "truncated": 1}

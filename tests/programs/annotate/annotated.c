@@ -1,5 +1,6 @@
 /* Annotations in C, in all their ways. Each case prints the events that come of it, a JSON object a line, in the order
- * in which they end; and `custom KEY VALUE` and `app …` for the rest. usage: annotated CASE */
+ * in which they end; and `custom KEY VALUE` and `app …` for the rest. usage: annotated CASE [fini]: with INIT and FINI
+ * around the case, and some events more, without which DFTracer's library writes nothing. */
 #include <dftracer/dftracer.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -108,6 +109,10 @@ static void hostile(void)
 	data = initialize_region("a \"name\"", "a\\cat", 0);
 	finalize_region(data);
 	say("a \\\"name\\\"", "a\\\\cat", "", "");
+	DFTRACER_C_METADATA(meta, "a \"key\"", "b\\c");
+	puts("custom a \"key\" b\\c");
+	DFTRACER_C_APP_METADATA_STR("the \"case\"", "a \"small\" one");
+	puts("app {\"the \\\"case\\\"\": \"a \\\"small\\\" one\"}");
 	/* Its 200000 bytes are cut. */
 	data = initialize_region("long", "C_APP", 0);
 	update_metadata_string(data, "text", longest);
@@ -287,15 +292,15 @@ static void metadata(void)
 {
 	DFTRACER_C_METADATA(one, "key", "value");
 	puts("custom key value");
-	DFTRACER_C_METADATA(two, "a \"key\"", "b\\c");
-	puts("custom a \"key\" b\\c");
+	DFTRACER_C_METADATA(two, "another", "one");
+	puts("custom another one");
 	DFTRACER_C_APP_METADATA_INT("answer", 41);
 	DFTRACER_C_APP_METADATA_INT("answer", 42);
-	DFTRACER_C_APP_METADATA_STR("case", "a \"small\" one");
+	DFTRACER_C_APP_METADATA_STR("case", "a small one");
 	DFTRACER_C_MARK_USED("solver");
 	DFTRACER_C_MARK_USED("solver");
 	recurse(0, "");
-	puts("app {\"answer\": 42, \"case\": \"a \\\"small\\\" one\"}");
+	puts("app {\"answer\": 42, \"case\": \"a small one\"}");
 	puts("used {\"solver\": 1}");
 }
 
@@ -335,7 +340,13 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IONBF, 0);
 	for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(*cases); i++) {
 		if (strcmp(argv[1], cases[i].name) == 0) {
+			if (argc > 2) {
+				DFTRACER_C_INIT(NULL, NULL, NULL);
+				nest();
+			}
 			cases[i].run();
+			if (argc > 2)
+				DFTRACER_C_FINI();
 			return 0;
 		}
 	}
