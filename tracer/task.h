@@ -95,7 +95,7 @@ struct process {
 	struct trace *trace; /* NULL: none yet, or over */
 	uint64_t lost[LOST_COUNT];
 	uint64_t skipped[SKIPPED_COUNT];
-	unsigned threads; /* tasks alive */
+	unsigned threads;                /* tasks alive */
 	struct annotations *annotations; /* what it has said of itself; NULL: nothing */
 	bool library_known;              /* whether DFTracer's library records it as well: */
 	bool library_records;
@@ -188,8 +188,8 @@ struct task {
 	size_t nframes;
 	size_t frames_cap;
 	struct region *region; /* the innermost that it has begun by an annotation; NULL: none */
-	int held_sig; /* TASK_NEW: its first stop was a group-stop by this signal */
-	bool over;    /* its end has been told to the observers */
+	int held_sig;          /* TASK_NEW: its first stop was a group-stop by this signal */
+	bool over;             /* its end has been told to the observers */
 };
 
 /* A call site: where system calls were made, and how often. */

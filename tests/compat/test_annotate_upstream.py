@@ -198,7 +198,7 @@ def test_the_library_that_records_has_its_annotations_for_itself(runner):
 	for name in os.listdir(top):
 		with open(os.path.join(top, name), encoding="utf-8") as file:
 			names += [line["name"] for line in map(json.loads, file) if line["cat"] == "C_APP"]
-	assert names.count("recurse") == 4
+	assert names.count("recurse") == 8
 
 
 def test_a_preloaded_library_and_the_stub(runner):

@@ -270,16 +270,19 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	uint64_t sp = arch_regs_sp(regs);
 	uint64_t return_address;
 
-	if (memory_read(tracer, task, sp, &return_address, 8) != 8 || tracer->pass_through)
+	if (tracer->pass_through)
+		return;
+	if (function->layer == HOOK_APP) {
+		function->calls++;
+		annotate(tracer, task, function->row, regs);
+		return;
+	}
+	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
 		return;
 	const struct frame *open = hook_call_at(task, sp, return_address);
 	if (function->loops && open && open->hook == function)
 		return;
 	function->calls++;
-	if (function->layer == HOOK_APP) {
-		annotate(tracer, task, function->row, regs);
-		return;
-	}
 	/* A call from where a frame stands deeper: that one has been left. At the same height it is a
 	 * tail call if it returns to the same place, and otherwise the next call. */
 	for (size_t i = task->nframes; i-- > 0;) {
