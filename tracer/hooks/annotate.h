@@ -1,40 +1,15 @@
 /* What a program says of itself by DFTracer's annotations. They begin and end regions, which become events; whatever
- * the thread calls in between is inside them. Regions need not end in the thread that began them, nor in the order
- * in which they began. */
+ * the thread calls in between is inside them. */
 #ifndef TRACER_HOOKS_ANNOTATE_H
 #define TRACER_HOOKS_ANNOTATE_H
 
 #include "symbols/hooks.h"
 #include "tracer/arch/arch.h"
+#include "tracer/hooks/regions.h"
 #include "tracer/tracer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct annotations;
-
-/* A region that has begun. */
-struct region {
-	struct region *older; /* of the process, in the order of their beginnings */
-	struct region *newer;
-	struct region *outer; /* of the thread */
-	struct region *inner;
-	struct annotations *of;
-	struct task *task; /* whose calls are inside; NULL: it is over, or was another process's */
-	uint64_t handle;   /* the program's word for it */
-	uint64_t id;       /* of the event; 0: none yet */
-	uint64_t parent;
-	unsigned level;
-	bool inherited; /* it was begun before a fork */
-	bool metadata;  /* a line of name and value; `category` is the value */
-	pid_t tid;
-	uint64_t start;
-	unsigned type;
-	char *name;
-	char *category;
-	struct event_arg *args; /* their keys and texts are their own */
-	unsigned nargs;
-};
 
 /* A thread stands at the entry of an annotation. */
 void annotate(struct tracer *tracer, struct task *task, const struct hook_row *row,
