@@ -147,8 +147,10 @@ def test_each_name_is_needed(module_runner):
 			for trace in compared(module_runner, kind, name)[0].theirs:
 				seen |= {event.name for event in trace.events}
 				arguments |= {(event.name, key) for event in trace.events for key in event.args}
-	assert not set(parity.names()) - seen
-	assert not {one for one in parity.arguments() if one[0] != "any"} - arguments
+	unseen = set(parity.names()) - seen
+	assert not unseen, " ".join(map(str, sorted(unseen)))
+	unseen = {one for one in parity.arguments() if one[0] != "any"} - arguments
+	assert not unseen, " ".join(map(str, sorted(unseen)))
 
 
 def test_execl(runner):
