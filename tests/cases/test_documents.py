@@ -86,7 +86,7 @@ def blocks():
 			yield pytest.param(block, id=f"{os.path.basename(name)}-{number}")
 
 
-@pytest.mark.parametrize("block", blocks())
+@pytest.mark.parametrize("block", list(blocks()))
 def test_commands_run(runner, block):
 	"""Blocks of commands are run as they stand, where there is a program ./app."""
 	where = runner.fresh("block")
