@@ -23,6 +23,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static void remove_point(struct hook_space *space, struct hook_point *point)
 {
 	map_remove(&space->points, point->address);
+	if (point->lifted && space->lifted)
+		space->lifted--;
 	free(point);
 }
 
@@ -402,13 +404,45 @@ void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *
 	task->process->lost[LOST_DROPPED] += missed;
 }
 
+static bool is_within(uint64_t address, uint64_t begin, uint64_t length)
+{
+	return address >= begin && address - begin < length;
+}
+
+bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, uint64_t to,
+		      uint64_t to_length)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct map_slot *slot;
+	bool found = false;
+	size_t at = 0;
+
+	if (!space || space->withdrawn)
+		return false;
+	while ((slot = map_next(&space->points, &at))) {
+		struct hook_point *point = slot->value;
+		if (!is_within(point->address, from, from_length) &&
+		    !is_within(point->address, to, to_length))
+			continue;
+		found = true;
+		if (!point->lifted &&
+		    memory_write(task, point->address, point->insn.bytes, 1) == 0) {
+			point->lifted = true;
+			space->lifted++;
+		}
+		point->second = 0; /* due at once, should it still be there */
+	}
+	space->moves += found;
+	return found;
+}
+
 void hook_points_restore(struct tracer *tracer, struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
 	size_t at = 0;
 
-	if (!space || !space->lifted || tracer->now < space->lifted_until)
+	if (!space || !space->lifted || space->moves || tracer->now < space->lifted_until)
 		return;
 	space->lifted_until = UINT64_MAX;
 	while ((slot = map_next(&space->points, &at))) {
@@ -423,6 +457,17 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 			space->lifted--;
 		}
 	}
+}
+
+void hooks_end_move(struct tracer *tracer, struct task *task)
+{
+	struct hook_space *space = task->mm->hooks;
+
+	if (!space || !space->moves)
+		return;
+	space->moves--;
+	space->lifted_until = 0;
+	hook_points_restore(tracer, task);
 }
 
 void hooks_withdraw(struct task *task)

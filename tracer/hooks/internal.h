@@ -98,6 +98,7 @@ struct hook_space {
 	unsigned long user_hooks;
 	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
 	unsigned lifted;           /* points that are lifted */
+	unsigned moves;            /* of memory with such points, that have begun */
 	uint64_t lifted_until;     /* when the first of them goes back, ns */
 };
 
