@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The first byte says what is done with what follows. */
 	char *path = (char *)fuzz_file(data[0] & 1 ? "t.pfw.gz" : "t.pfw", data + 1, size - 1);
 	unsigned way = (data[0] >> 1) % (WAYS + 1);
-	snprintf(merged, sizeof(merged), "%s/all.pfw%s", fuzz_directory(), data[0] & 128 ? ".gz" : "");
+	snprintf(merged, sizeof(merged), "%s/all.pfw%s", fuzz_directory(),
+		 data[0] & 128 ? ".gz" : "");
 	char *convert[] = {"dftrace-check", ways[way % WAYS], path, NULL};
 	char *merge[] = {"dftrace-check", "--merge", merged, path, NULL};
 	FUZZ_HOLDS(check_options_parse(&options, way == WAYS ? 4 : 3, way == WAYS ? merge : convert,

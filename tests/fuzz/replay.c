@@ -10,8 +10,10 @@ int main(int argc, char **argv)
 
 		FUZZ_HOLDS(file);
 		while (!feof(file)) {
-			data = realloc(data, size + 4096);
-			FUZZ_HOLDS(data);
+			uint8_t *more = realloc(data, size + 4096);
+
+			FUZZ_HOLDS(more);
+			data = more;
 			size += fread(data + size, 1, 4096, file);
 			FUZZ_HOLDS(!ferror(file));
 		}

@@ -326,9 +326,14 @@ static void execs(const char *self)
 		if (pid == 0) {
 			execv("/none", args);
 			switch (i) {
-			case 0: execv(self, args); break;
-			case 1: execve(self, args, environ); break;
-			default: execvp(self, args);
+			case 0:
+				execv(self, args);
+				break;
+			case 1:
+				execve(self, args, environ);
+				break;
+			default:
+				execvp(self, args);
 			}
 			_exit(99);
 		}
@@ -366,8 +371,13 @@ int main(int argc, char **argv)
 	const struct {
 		const char *name;
 		void (*run)(void);
-	} sections[] = {{"data", data}, {"names", names}, {"directories", directories}, {"maps", maps},
-			{"streams", streams}, {"threads", threads}, {"forks", forks},
+	} sections[] = {{"data", data},
+			{"names", names},
+			{"directories", directories},
+			{"maps", maps},
+			{"streams", streams},
+			{"threads", threads},
+			{"forks", forks},
 			{"descriptors", descriptors}};
 
 	if (argc == 3 && strcmp(argv[1], "child") == 0) {
