@@ -156,7 +156,7 @@ test:
 
 test-full:
 	$(Q)tools/setup build demo test
-	$(Q)tests/compat/install build/venv
+	$(Q)tests/compat/install build/venv --full
 	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
 	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)

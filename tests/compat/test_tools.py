@@ -5,13 +5,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
 
 from lib import perfetto, upstream
 from lib.checked import check
-from lib.run import PATIENCE, program
+from lib.run import PATIENCE, program, wait_until
+from lib.trace import Trace
 
 WORKERS = ["workers", "threads", "4", "50"]
 # Children, threads and streams, and paths that analyzers do not leave out.
@@ -110,6 +112,38 @@ def test_perfetto_refuses_what_overlaps():
 		perfetto.nested("thread", [(0, 10, "a"), (5, 11, "b")])
 
 
+# --- what was killed ---------------------------------------------------------------
+
+def killed(runner):
+	"""The repaired trace of a program whose tracer was killed, in a directory of its own."""
+	run = runner.start([program("progress"), "data", "100000000"], [])
+	tracer = runner.tracer_of(run)
+	wait_until(lambda: run.files and os.path.getsize(run.files[0]) > 3000, what="a trace")
+	os.kill(tracer, signal.SIGKILL)
+	runner.finish(run)
+	out = runner.fresh("mended")
+	assert check("--repair", "-o", out, *run.files).status == 0
+	path, = (os.path.join(out, name) for name in os.listdir(out))
+	return Trace(path)
+
+
+def test_readers_take_a_repaired_trace(runner):
+	trace = killed(runner)
+	where, count = os.path.dirname(trace.file), len(trace.events)
+	assert count > 100 and trace.end.args["repaired"] == 1
+	out = replayed(tool(runner, "dftracer_replay", "--dry-run", "--filter-category", "POSIX", trace.file))
+	assert out["Executed"] == count and out["Failed"] == 0
+	out = json.loads(tool(runner, "dftracer_comparator", "--baseline", where, "--variant", where, "--format", "json"))
+	root = {metric["name"]: metric for metric in out["nodes"][0]["summary"]["metrics"]}
+	assert root["count"]["baseline"] == root["count"]["variant"] == count + 2
+	for version in ("0.0.14", "0.0.12"):
+		tool(runner, "dftracer_validate", "-d", where, version=version)
+		index = runner.fresh("index")
+		assert int(tool(runner, "dftracer_event_count", "-d", where, "--index-dir", index, version=version).split()[-1]) == count + 2
+	slices, _ = perfetto.imported(trace.text)
+	assert sum(map(len, slices.values())) == count + 2
+
+
 # --- dfanalyzer --------------------------------------------------------------------
 
 def analyzed(runner, path, *settings):
@@ -145,6 +179,13 @@ def test_analyzer(runner):
 		found = analyzed(runner, path)
 		ours = expected(run)
 		assert {name: found[name] for name in ours} == ours
+
+
+@pytest.mark.full
+def test_analyzer_of_a_repaired_trace(runner):
+	trace = killed(runner)
+	found = analyzed(runner, trace.file)
+	assert found["Trace Count"] == len(trace.events) + 2 and found["Total Processes"] == 1
 
 
 @pytest.mark.full

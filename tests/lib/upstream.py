@@ -90,7 +90,7 @@ class Trace:
 			self.properties[args["name"]] = args["value"]
 		elif line["cat"] == "dftracer" and line["name"] in ("start", "end"):
 			setattr(self, line["name"], line)
-		elif "ts" in line:
+		elif "dur" in line:
 			self.events.append(Event(line, self.names))
 
 	@property
@@ -107,7 +107,7 @@ class Trace:
 
 
 def read_traces(prefix):
-	"""The traces that hold something, and the number of those that do not."""
+	"""The traces that have a start line, and the number of those that do not."""
 	directory, stem = os.path.split(prefix)
 	texts = {}
 	found = [Trace(os.path.join(directory, name), texts) for name in sorted(os.listdir(directory))
