@@ -109,12 +109,11 @@ static void instructions(struct insn_decoder *decoder, const uint8_t *data, size
 			continue;
 		FUZZ_HOLDS(insn.len > 0 && insn.len <= INSN_MAX && insn.len <= size - at);
 		FUZZ_HOLDS(insn.kind != INSN_REFUSED || insn.reason);
-		/* Capstone does not know all instructions, and takes short displacements of jumps with an operand
-		 * size for what only some processors do. Its word does not count for refused ones. */
+		/* Capstone does not know all instructions, and is wrong about odd prefixes of jumps and returns, which
+		 * are parsed here. Its word does not count for refused ones. */
 		size_t other = insn_length(decoder, data + at, size - at);
 		FUZZ_HOLDS(other == 0 || other == insn.len || insn.kind == INSN_REFUSED ||
-			   insn.kind == INSN_CALL || insn.kind == INSN_JMP ||
-			   insn.kind == INSN_JCC);
+			   (insn.kind >= INSN_JMP && insn.kind <= INSN_JMP_INDIRECT));
 	}
 }
 
