@@ -180,3 +180,46 @@ def test_a_wrong_argument_is_found(module_runner):
 	wrong = changed(lambda: ours.trace.events.remove(pread), lambda: ours.trace.events.append(pread))
 	assert [(one.kind, one.name) for one in wrong] == [("only theirs", "pread")]
 	assert not differences.explain(ours, theirs)[0]
+
+
+# --- what the document says beside the events ---------------------------------------
+
+def both(runner, command, **more):
+	return upstream.traced(runner, command, **more), runner.traced(command, ["-q"], **more)
+
+
+def written(run):
+	return [event for event in run.events if event.name in ("write", "pwrite") and event.path and event.path.startswith(run.cwd)]
+
+
+def test_killed_programs(runner):
+	theirs, ours = both(runner, [PYTHON, "-c", "import os; f = open('f', 'w'); f.write('x' * 9); f.flush(); os.kill(os.getpid(), 9)"])
+	assert theirs.status == ours.status == -9
+	assert not theirs.theirs and theirs.empty == 1
+	assert [event.ret for event in written(ours)] == [9] and ours.trace.end.args["signal"] == 9
+
+
+@pytest.mark.parametrize("command", [["env", "-i", program("workers"), "threads", "1", "20"], "static"])
+def test_programs_that_a_library_cannot_be_loaded_into(runner, command):
+	if command == "static":
+		command = [some("gcc.static.O2")[0].values[0].build("stdio_calls")]
+	theirs, ours = both(runner, command)
+	assert theirs.status == ours.status
+	assert not [event for trace in theirs.theirs for event in trace.events if event.name in ("pwrite", "fwrite")]
+	assert [event for event in ours.events if event.name in ("pwrite", "fwrite")]
+
+
+def test_names_of_forked_children(runner):
+	theirs, ours = both(runner, [build("libc_calls.c"), "forks"])
+	known = [({line["args"]["value"] for line in trace.lines if line["name"] == "FH"},
+		  {event.args["fhash"] for event in trace.events if "fhash" in event.args}) for trace in theirs.theirs]
+	assert any(not used <= names for names, used in known)
+	# The reader of ours refuses a name that its file does not have.
+	assert len(ours.traces) == 4
+
+
+def test_characters_of_names(runner):
+	name = "a(b)'c'|\"d\\"
+	theirs, ours = both(runner, ["cp", "/etc/hostname", name])
+	assert {event.path for event in ours.of("open") if event.path.startswith(ours.cwd)} == {ours.path(name)}
+	assert "a b  c    d " in {event.path for trace in theirs.theirs for event in trace.events}
