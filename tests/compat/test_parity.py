@@ -222,4 +222,4 @@ def test_characters_of_names(runner):
 	name = "a(b)'c'|\"d\\"
 	theirs, ours = both(runner, ["cp", "/etc/hostname", name])
 	assert {event.path for event in ours.of("open") if event.path.startswith(ours.cwd)} == {ours.path(name)}
-	assert "a b  c    d " in {event.path for trace in theirs.theirs for event in trace.events}
+	assert "a b  c   d " in {event.path for trace in theirs.theirs for event in trace.events}
