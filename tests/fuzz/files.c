@@ -17,8 +17,12 @@ static void leave(void)
 const char *fuzz_directory(void)
 {
 	if (!*directory) {
-		strcpy(directory, "/tmp/fuzz-XXXXXX");
-		FUZZ_HOLDS(mkdtemp(directory));
+		/* In memory, where there is such a place. */
+		strcpy(directory, "/dev/shm/fuzz-XXXXXX");
+		if (!mkdtemp(directory)) {
+			strcpy(directory, "/tmp/fuzz-XXXXXX");
+			FUZZ_HOLDS(mkdtemp(directory));
+		}
 		FUZZ_HOLDS(atexit(leave) == 0);
 	}
 	return directory;
