@@ -41,33 +41,8 @@ for path in sorted(glob.glob(sys.argv[1] + "/*.pfw.gz")):
 					print(event["args"]["value"])
 					break
 """
-JOB = """#!/bin/bash
-set -eu
-export DFTRACER_ENABLE=1
-export DFTRACER_INIT=PRELOAD
-export DFTRACER_LOG_FILE={prefix}
-export DFTRACER_DATA_DIR={directories}
-export DFTRACER_INC_METADATA=1
-export DFTRACER_ENABLE_AGGREGATION=0
-{start} {command}
-"""
-
-
 def python(text, directory):
 	return subprocess.run(["python3", "-c", text, directory], check=True, capture_output=True).stdout.decode().splitlines()
-
-
-def job(runner, start, command, *, directories="all", cwd=None):
-	"""Runs a job script and gives its run; traces are below the prefix."""
-	run = Run(cwd or runner.fresh("job"), runner.token())
-	run.prefix = os.path.join(runner.fresh("out"), "t")
-	script = os.path.join(run.cwd, "job.sh")
-	with open(script, "w", encoding="utf-8") as file:
-		file.write(JOB.format(prefix=run.prefix, directories=directories, start=start, command=command))
-	runner._execute(run, ["bash", script], {"HWLOC_COMPONENTS": "-all"}, subprocess.DEVNULL, 120)
-	runner.settle(run.token)
-	os.unlink(script)
-	return run
 
 
 @pytest.mark.parametrize("form", ["mpich.dyn", "openmpi.dyn", "mpich.static"])
@@ -97,23 +72,6 @@ def test_four_ranks(runner, form):
 	assert check("--require", "POSIX,STDIO,HDF5,MPI,rank", directory).status == 0
 
 
-def viewed(runner, directory):
-	"""Calls and bytes of each category, as upstream's reader adds them up."""
-	view = upstream.venv("0.0.14", "dftracer_view")
-	if not upstream.read_traces(os.path.join(directory, "t"))[0]:
-		return collections.defaultdict(collections.Counter)
-	said = subprocess.run([view, "-d", directory, "--index-dir", runner.fresh("index"), "--group-by", "cat,name", "--agg",
-			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
-	found = collections.defaultdict(collections.Counter)
-	for line in said.decode().splitlines():
-		row = json.loads(line) if line.startswith("{") else {}
-		if "cat" in row:
-			found[row["cat"].upper()]["calls"] += row["count"]
-			kind = "written" if "write" in row["name"] else "read"
-			found[row["cat"].upper()][kind] += row["sum_size"] or 0
-	return found
-
-
 @pytest.mark.parametrize("command", [f"{program('workers')} threads 4 50", f"{program('progress')} data 100"])
 @pytest.mark.parametrize("directories", ["all", "{cwd}"])
 def test_only_ld_preload_is_replaced(runner, command, directories):
@@ -123,11 +81,11 @@ def test_only_ld_preload_is_replaced(runner, command, directories):
 	for start in (f"LD_PRELOAD={library}", f"{TRACER} -q --"):
 		cwd = runner.fresh("job")
 		# Absolute names, which lists of the library need.
-		runs.append(job(runner, start, command, directories=directories.format(cwd=cwd), cwd=cwd))
+		runs.append(upstream.job(runner, start, command, directories=directories.format(cwd=cwd), cwd=cwd))
 	theirs, ours = runs
 	assert theirs.status == ours.status, (theirs.stderr, ours.stderr)
 	assert theirs.stdout == ours.stdout
-	their, our = (viewed(runner, os.path.dirname(run.prefix)) for run in (theirs, ours))
+	their, our = (upstream.viewed(runner, os.path.dirname(run.prefix)) for run in (theirs, ours))
 	if directories == "all":
 		# What the loader reads is dftrace's alone.
 		loaded = sum(event.ret for event in ours.events if event.cat == "POSIX" and event.name in ("read", "pread")

@@ -1,13 +1,15 @@
 """DFTracer's preload library: runs with it, and its traces."""
 
+import collections
 import json
 import os
 import re
+import subprocess
 import zlib
 
 import pytest
 
-from .run import ROOT
+from .run import ROOT, Run
 
 VENV = os.path.join(ROOT, "build", "venv")
 
@@ -128,4 +130,50 @@ def traced(runner, args, *, env=None, directories="all", **more):
 	return run
 
 
-__all__ = ["Event", "Trace", "preload", "read_traces", "settings", "traced", "venv"]
+# --- job scripts ---------------------------------------------------------------
+
+JOB = """#!/bin/bash
+set -eu
+export DFTRACER_ENABLE=1
+export DFTRACER_INIT={mode}
+export DFTRACER_LOG_FILE={prefix}
+export DFTRACER_DATA_DIR={directories}
+export DFTRACER_INC_METADATA=1
+export DFTRACER_ENABLE_AGGREGATION=0
+{start} {command}
+"""
+
+
+def job(runner, start, command, *, directories="all", cwd=None, mode="PRELOAD"):
+	"""Runs a job script that was written for the library, with `start` in front of its command; traces are below the run's
+	prefix."""
+	run = Run(cwd or runner.fresh("job"), runner.token())
+	run.prefix = os.path.join(runner.fresh("out"), "t")
+	script = os.path.join(run.cwd, "job.sh")
+	with open(script, "w", encoding="utf-8") as file:
+		file.write(JOB.format(prefix=run.prefix, directories=directories, start=start, command=command,
+				      mode=mode))
+	runner._execute(run, ["bash", script], {"HWLOC_COMPONENTS": "-all"}, subprocess.DEVNULL, 120)
+	runner.settle(run.token)
+	os.unlink(script)
+	return run
+
+
+def viewed(runner, directory):
+	"""Calls and bytes of each category, as upstream's reader adds them up."""
+	view = venv("0.0.14", "dftracer_view")
+	if not read_traces(os.path.join(directory, "t"))[0]:
+		return collections.defaultdict(collections.Counter)
+	said = subprocess.run([view, "-d", directory, "--index-dir", runner.fresh("index"), "--group-by", "cat,name", "--agg",
+			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
+	found = collections.defaultdict(collections.Counter)
+	for line in said.decode().splitlines():
+		row = json.loads(line) if line.startswith("{") else {}
+		if "cat" in row:
+			found[row["cat"].upper()]["calls"] += row["count"]
+			kind = "written" if "write" in row["name"] else "read"
+			found[row["cat"].upper()][kind] += row["sum_size"] or 0
+	return found
+
+
+__all__ = ["Event", "Trace", "job", "preload", "read_traces", "settings", "traced", "venv", "viewed"]
