@@ -22,7 +22,7 @@ comma := ,
 topology := $(if $(STATIC),sysfs,hwloc)
 # ISA-L compresses ten times as fast; there is no static one.
 isal := $(if $(STATIC),,$(shell $(PKG_CONFIG) --exists libisal 2>/dev/null && echo libisal))
-LIBS := libseccomp libelf zlib $(isal) libmd capstone $(if $(STATIC),,hwloc)
+LIBS := libseccomp libelf zlib $(isal) libmd capstone yaml-0.1 $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
@@ -51,13 +51,20 @@ programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
-.PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
+fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_replays := $(fuzz_targets:%=$(B)/tests/fuzz/%)
+# Set by `make fuzz`: libFuzzer has the main function.
+FUZZER ?=
+fuzz_main := $(if $(FUZZER),,tests/fuzz/replay.c)
 
-all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1)
+.PHONY: all static setup demo test test-full unit programs examples replays fuzz lint lint-code format bench install uninstall clean
+
+all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1) \
+	$(addprefix $(B)/completions/,dftrace-run dftrace-check)
 
 # One file that needs no libraries where it runs.
 static:
-	$(Q)for l in seccomp elf z md capstone stdc++ c; do \
+	$(Q)for l in seccomp elf z md capstone yaml stdc++ c; do \
 		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
 			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
 	done
@@ -114,6 +121,16 @@ $(B)/dftrace-check.1: $(B)/man-check
 	$(call say,GEN,$@)
 	$(Q)$(B)/man-check >$@
 
+$(B)/completion: tools/completion.c tools/man-text.c $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) $(pkg_libs) -o $@
+
+$(B)/completions/%: $(B)/completion tools/completion.bash
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(B)/completion $(@F); cat tools/completion.bash; echo; echo complete -F PROGRAM $(@F); } | \
+		sed 's/PROGRAM/_$(subst -,_,$(@F))/g' >$@
+
 $(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
@@ -135,6 +152,14 @@ $(B)/tests/programs/hooks_%.so: tests/programs/hooks_lib.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -Wall -Wextra -Werror -O2 -g -shared -fPIC $(if $(filter other,$*),-DOTHER) $< -o $@
 
+# A target of fuzzing that reads files.
+$(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/files.c $(fuzz_main) $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(all_cflags) $(if $(FUZZER),-fsanitize=fuzzer) $(filter %.c %.a,$^) $(B)/libdftrace.a $(pkg_libs) $(check_libs) -o $@
+
+replays: $(fuzz_replays)
+
 unit: $(unit_tests)
 programs: $(programs)
 
@@ -144,15 +169,22 @@ programs: $(programs)
 test:
 	$(Q)tools/setup build demo test
 	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all static unit programs examples
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) $(TESTS)
 
 test-full:
 	$(Q)tools/setup build demo test
-	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all static unit programs examples
-	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples
+	$(Q)tests/compat/install build/venv --full
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
+	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)
+
+# SECONDS_EACH=600 for longer; FUZZ=traces for one target. What is found stays in build/fuzz/found.
+fuzz:
+	$(Q)tools/setup build fuzz
+	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang FUZZER=1 replays \
+		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+	$(Q)tests/fuzz/run build/fuzz $(or $(SECONDS_EACH),60) $(FUZZ)
 
 setup:
 	$(Q)tools/setup
@@ -179,7 +211,12 @@ $(B)/examples/netcdf_weather: examples/netcdf-fortran/weather.f90 examples/netcd
 	$(call say,FC,$@)
 	$(Q)$(MAKE) -s -C examples/netcdf-fortran OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+$(B)/examples/steps.%: $(wildcard examples/annotate/*)
+	$(call say,CC,$@)
+	$(Q)$(MAKE) -s -C examples/annotate OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(foreach l,c cpp f90,$(addprefix $(B)/examples/steps.$l.,static static-pie pie no-pie)) \
+	$(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
 	$(addprefix $(B)/examples/mpiio.,static mpich openmpi) \
 	$(addprefix $(B)/examples/hdf5_fields.,static static-pie dynamic) \
 	$(foreach mpi,mpich openmpi mpich.static,$(addprefix $(B)/examples/,hdf5_rows.$(mpi) hdf5_columns.$(mpi))) \
@@ -215,10 +252,13 @@ install: all
 	install -D -m 755 $(B)/dftrace-check $(DESTDIR)$(PREFIX)/bin/dftrace-check
 	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
 	install -D -m 644 $(B)/dftrace-check.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-check.1
+	install -D -m 644 $(B)/completions/dftrace-run $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-run
+	install -D -m 644 $(B)/completions/dftrace-check $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-check
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,dftrace-run dftrace-check)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,dftrace-run.1 dftrace-check.1)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/bash-completion/completions/,dftrace-run dftrace-check)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')

@@ -8,6 +8,7 @@
 #include "writer/line.h"
 #include "writer/member.h"
 #include "writer/output.h"
+#include "writer/summary.h"
 #include "writer/writer.h"
 
 #include <limits.h>
@@ -91,18 +92,20 @@ struct trace {
 	TAILQ_ENTRY(trace) in_open;
 	TAILQ_ENTRY(trace) in_pending;
 	enum trace_state state;
-	bool pending; /* in the list: its chunk waits for its age */
-	char *rank;   /* NULL: unknown */
+	bool pending;     /* in the list: its chunk waits for its age */
+	char *rank;       /* NULL: unknown */
+	uint64_t started; /* ns since the epoch */
 	uint64_t last_id;
 	uint64_t events;
 	struct map names;   /* hashes whose FH line is out */
 	struct map threads; /* struct thread by tid */
 	struct thread *last_thread;
 	pid_t last_tid;
-	uint64_t last_name;  /* the hash that was looked up last */
-	struct chunk *chunk; /* being filled; NULL: none */
-	uint64_t began;      /* when its first line came */
-	bool handed_over;    /* the first chunk has gone to the workers */
+	uint64_t last_name;   /* the hash that was looked up last */
+	struct chunk *chunk;  /* being filled; NULL: none */
+	uint64_t began;       /* when its first line came */
+	bool handed_over;     /* the first chunk has gone to the workers */
+	struct summary *held; /* of the events while the trace is held; NULL: none */
 
 	/* Constant. */
 	pid_t pid;

@@ -22,6 +22,7 @@
 
 #include <sys/types.h>
 
+struct summary;
 struct writer;
 struct trace;
 
@@ -35,6 +36,9 @@ struct writer_options {
 	bool metadata;           /* false: events, start and end without args */
 	bool thread_ids;         /* false: tid 0 everywhere (DFTRACER_DISABLE_TIDS) */
 	unsigned long max_files; /* 0: no limit; beyond it traces are counted and not written */
+	size_t buffer_bytes; /* of lines, that are handed over at once at most; 0: as many as is good */
+	bool discard;        /* no files are written; events go to the summary only */
+	struct summary *summary; /* told of the events that files are written for; NULL: none */
 	unsigned workers;        /* 0: chosen from the CPUs that the process may use */
 	const char *version;     /* of this program, for the start line */
 	/* Called first by each worker thread, to take its place among the CPUs; may be NULL. */
@@ -125,10 +129,19 @@ void trace_property(struct trace *trace, const char *key, const char *value);
 /* Same with a count, for lost:… and skipped:… keys; 0 writes nothing. */
 void trace_count(struct trace *trace, const char *key, uint64_t count);
 
+/* Adds a CM line, of the program's own, on behalf of a thread. */
+void trace_custom(struct trace *trace, pid_t tid, const char *key, const char *value);
+
+/* @return ns since the epoch when the trace was opened, as its start line says. */
+uint64_t trace_started(const struct trace *trace);
+
 struct trace_end {
 	enum { TRACE_END_EXIT, TRACE_END_SIGNAL, TRACE_END_EXEC } how;
 	int value;         /* exit status or signal */
 	struct name *exec; /* path of the next program */
+	const char
+		*app; /* JSON objects, what the program says of itself and has used; NULL: none */
+	const char *used;
 };
 
 /* Writes the end line and hands everything over; the trace is the writer's from here on. With
