@@ -241,7 +241,11 @@ def test_events_are_those_of_stops(runner, name):
 	run = runner.traced(PROGRAMS[name], hits(2))
 	assert (run.status, run.stdout) == (stops.status, stops.stdout), run.stderr
 	assert census(run)[0] > 500
-	assert not differences(multiset(map(shape, stops.events)), multiset(map(shape, run.events)))
+
+	def shapes(events):
+		# grep and diff look at their own memory, in which the recorder can be seen.
+		return multiset(shape(event) for event in events if not (event.path or "").endswith("/maps"))
+	assert not differences(shapes(stops.events), shapes(run.events))
 
 
 # --- what it leaves alone --------------------------------------------------------
@@ -256,8 +260,9 @@ def test_named_programs_have_none(runner, built):
 
 def test_a_call_or_two_leave_no_trace_of_it(runner):
 	"""A program without a hot place has neither agent nor ring."""
-	run = runner.traced(["grep", "-c", "7e8100000000", "/proc/self/maps"], RECORDER)
-	assert run.stdout == b"0\n" and census(run)[0] == 0
+	run = runner.traced(["cat", "/proc/self/maps"], RECORDER)
+	assert b"[stack]" in run.stdout and b"7e8100000000" not in run.stdout
+	assert census(run)[0] == 0
 
 
 def test_no_descriptor_and_no_agent_is_inherited(runner, built):

@@ -4,6 +4,7 @@
 #include "symbols/object.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/recorder/window.h"
+#include "tracer/wanted.h"
 
 #include <glob.h>
 #include <setjmp.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <linux/seccomp.h>
 
 #include <cmocka.h>
 
@@ -246,6 +249,85 @@ static void test_layout(void **state)
 	assert_true(agent_offset(agent_end) + 16 < AGENT_TEXT_SIZE);
 }
 
+/* --- The filter that lets its calls pass --- */
+
+/* Runs the filter's program as the kernel does. @return its answer; `*by_number`: nothing but the number and the
+ * architecture has been looked at, by which the kernel can know the answer beforehand. */
+static uint32_t filtered(const struct sock_filter *insns, const struct seccomp_data *data,
+			 bool *by_number)
+{
+	uint32_t a = 0;
+
+	*by_number = true;
+	for (const struct sock_filter *i = insns;; i++) {
+		switch (i->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			memcpy(&a, (const char *)data + i->k, sizeof(a));
+			*by_number &= i->k == offsetof(struct seccomp_data, nr) ||
+				      i->k == offsetof(struct seccomp_data, arch);
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= i->k;
+			break;
+		case BPF_JMP | BPF_JA:
+			i += i->k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			i += a == i->k ? i->jt : i->jf;
+			break;
+		case BPF_JMP | BPF_JGT | BPF_K:
+			i += a > i->k ? i->jt : i->jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			i += a >= i->k ? i->jt : i->jf;
+			break;
+		case BPF_JMP | BPF_JSET | BPF_K:
+			i += a & i->k ? i->jt : i->jf;
+			break;
+		default:
+			assert_int_equal(i->code, BPF_RET | BPF_K);
+			return i->k;
+		}
+	}
+}
+
+static void test_filter(void **state)
+{
+	struct filter_rule rules[WANTED_MAX];
+	struct sock_filter insns[4096];
+	size_t len = sizeof(insns) / sizeof(*insns);
+	struct selection selection;
+	const uint64_t ip = recorder_allowed_ip();
+	const uint32_t trace = SECCOMP_RET_TRACE | FILTER_TRACE_DATA;
+	unsigned passed = 0;
+
+	(void)state;
+	selection_default(&selection);
+	size_t n = wanted_rules(&selection, rules);
+	assert_int_equal(filter_build(rules, n, ip, insns, &len), 0);
+	for (int nr = 0; nr < 600; nr++) {
+		struct seccomp_data data = {.nr = nr, .arch = ARCH_AUDIT};
+		bool by_number;
+		size_t rule = 0;
+		while (rule < n && rules[rule].nr != nr)
+			rule++;
+		data.instruction_pointer = ip;
+		assert_int_equal(filtered(insns, &data, &by_number), SECCOMP_RET_ALLOW);
+		/* What no rule is about is known by its number alone. */
+		if (rule == n)
+			assert_true(by_number);
+		if (rule == n || rules[rule].nconditions)
+			continue;
+		passed++;
+		/* Both halves count. */
+		for (int bit = 0; bit < 64; bit++) {
+			data.instruction_pointer = ip ^ (uint64_t)1 << bit;
+			assert_int_equal(filtered(insns, &data, &by_number), trace);
+		}
+	}
+	assert_true(passed > 50);
+}
+
 /* --- Against another decoder --- */
 
 struct listing {
@@ -376,6 +458,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stubs, set_up, tear_down),
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_filter),
 		cmocka_unit_test_setup_teardown(test_system_files, set_up, tear_down),
 	};
 
