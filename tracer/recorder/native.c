@@ -69,14 +69,12 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 {
 	const struct agent_ring *shared = ring->shared;
 	uint64_t at = r->rip - AGENT_BASE;
-	uint64_t ret;
+	/* At first the registers are still the program's. */
+	bool untouched = at < AGENT_SYSCALL ||
+			 (at >= agent_offset(agent_entry) && at < agent_offset(agent_saving));
+	uint64_t ret = r->rcx;
 
-	if (at < AGENT_SYSCALL) {
-		ret = r->rcx;
-	} else if (at >= agent_offset(agent_called) && at < agent_offset(agent_saving)) {
-		/* The registers are still the program's. */
-		ret = r->rcx;
-	} else {
+	if (!untouched) {
 		ret = shared->ret;
 		r->rax = shared->nr;
 		if (at >= agent_offset(agent_working) || at == AGENT_SYSCALL) {
