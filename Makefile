@@ -49,7 +49,13 @@ programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 	$(wildcard tests/programs/*.c))) \
 	$(addprefix $(B)/tests/programs/,hooks_lib.so hooks_other.so)
 
-.PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
+fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_replays := $(fuzz_targets:%=$(B)/tests/fuzz/%)
+# Set by `make fuzz`: libFuzzer has the main function.
+FUZZER ?=
+fuzz_main := $(if $(FUZZER),,tests/fuzz/replay.c)
+
+.PHONY: all static setup demo test test-full unit programs examples replays fuzz lint lint-code format bench install uninstall clean
 
 all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1) \
 	$(addprefix $(B)/completions/,dftrace-run dftrace-check)
@@ -139,6 +145,14 @@ $(B)/tests/programs/hooks_%.so: tests/programs/hooks_lib.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu17 -Wall -Wextra -Werror -O2 -g -shared -fPIC $(if $(filter other,$*),-DOTHER) $< -o $@
 
+# A target of fuzzing that reads files.
+$(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/files.c $(fuzz_main) $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(all_cflags) $(if $(FUZZER),-fsanitize=fuzzer) $(filter %.c %.a,$^) $(B)/libdftrace.a $(pkg_libs) $(check_libs) -o $@
+
+replays: $(fuzz_replays)
+
 unit: $(unit_tests)
 programs: $(programs)
 
@@ -148,15 +162,22 @@ programs: $(programs)
 test:
 	$(Q)tools/setup build demo test
 	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all static unit programs examples
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) $(TESTS)
 
 test-full:
 	$(Q)tools/setup build demo test
-	$(Q)tests/compat/install build/venv
-	$(Q)$(MAKE) --no-print-directory all static unit programs examples
-	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples
+	$(Q)tests/compat/install build/venv --full
+	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
+	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)
+
+# SECONDS_EACH=600 for longer; FUZZ=traces for one target. What is found stays in build/fuzz/found.
+fuzz:
+	$(Q)tools/setup build fuzz
+	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang FUZZER=1 replays \
+		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+	$(Q)tests/fuzz/run build/fuzz $(or $(SECONDS_EACH),60) $(FUZZ)
 
 setup:
 	$(Q)tools/setup
@@ -183,7 +204,12 @@ $(B)/examples/netcdf_weather: examples/netcdf-fortran/weather.f90 examples/netcd
 	$(call say,FC,$@)
 	$(Q)$(MAKE) -s -C examples/netcdf-fortran OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+$(B)/examples/steps.%: $(wildcard examples/annotate/*)
+	$(call say,CC,$@)
+	$(Q)$(MAKE) -s -C examples/annotate OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(foreach l,c cpp f90,$(addprefix $(B)/examples/steps.$l.,static static-pie pie no-pie)) \
+	$(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
 	$(addprefix $(B)/examples/mpiio.,static mpich openmpi) \
 	$(addprefix $(B)/examples/hdf5_fields.,static static-pie dynamic) \
 	$(foreach mpi,mpich openmpi mpich.static,$(addprefix $(B)/examples/,hdf5_rows.$(mpi) hdf5_columns.$(mpi))) \

@@ -9,7 +9,7 @@ char *buf_reserve(struct buf *b, size_t more)
 {
 	if (b->failed)
 		return NULL;
-	if (more > b->cap - b->len) {
+	if (!b->data || more > b->cap - b->len) {
 		size_t cap = b->cap ? b->cap : 256;
 		while (cap - b->len < more)
 			cap *= 2;

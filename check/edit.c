@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include <sys/stat.h>
+
+static const uint64_t second = 1000000000;
+
 /* Strings in the args of events that say nothing of who and where. */
 static const char *const harmless[] = {"mode", "version", "date"};
 
@@ -361,12 +365,25 @@ static void add_host(const struct edit *edit, const struct trace *trace,
 	buf_free(&digits);
 }
 
+/* When the file was last written, in ns since the epoch. */
+static uint64_t written_at(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) < 0 || status.st_mtim.tv_sec < 1)
+		return second;
+	return (uint64_t)status.st_mtim.tv_sec * second + (uint64_t)status.st_mtim.tv_nsec;
+}
+
 void edit_end(struct edit *edit, const struct trace *trace, const struct process *process,
 	      struct buf *out)
 {
 	uint64_t tid = trace->nprocesses == 1 && trace->tid ? trace->tid : process->pid;
 	uint64_t last = process->last > process->start ? process->last : process->start;
 
+	/* Nothing that has a time was left of it. */
+	if (last < trace->ns)
+		last = written_at(trace->path);
 	/* Without metadata an event has no args, so a line of its own says it. */
 	if (!trace->has_metadata) {
 		add_head(edit, process, "PR", tid, out);

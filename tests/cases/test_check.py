@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from lib.checked import SHAPES, VENV, as_json, check, clean, findings, module_runner, store, validated
+from lib import upstream
+from lib.checked import SHAPES, as_json, check, clean, findings, module_runner, store, validated
 from lib.run import BUILD, program
 
 
@@ -67,23 +68,14 @@ def test_wrong_usage(args, words):
 
 # --- upstream's own ----------------------------------------------------------
 
-def preload():
-	for top, _, names in os.walk(os.path.join(VENV, "preload")):
-		if "libdftracer_preload.so" in names:
-			return os.path.join(top, "libdftracer_preload.so")
-	return pytest.skip("dftracer is not here")
-
-
 @pytest.mark.parametrize("compressed", ["0", "1"])
 @pytest.mark.parametrize("metadata", ["0", "1"])
 @pytest.mark.parametrize("aggregated", ["0", "1"])
 def test_upstream_is_good(runner, compressed, metadata, aggregated):
-	top = runner.fresh("upstream")
-	run = runner.native(["sh", "-c", "seq 1 1000 > f; cat f | wc -l; mv f 'a b'; cat none; true"],
-			    env={"LD_PRELOAD": preload(), "DFTRACER_ENABLE": "1", "DFTRACER_INIT": "PRELOAD", "DFTRACER_DATA_DIR": "all",
-				 "DFTRACER_LOG_FILE": os.path.join(top, "t"), "DFTRACER_INC_METADATA": metadata,
-				 "DFTRACER_ENABLE_AGGREGATION": aggregated, "DFTRACER_TRACE_COMPRESSION": compressed,
-				 "HWLOC_COMPONENTS": "-all"})
+	run = upstream.traced(runner, ["sh", "-c", "seq 1 1000 > f; cat f | wc -l; mv f 'a b'; cat none; true"],
+			      env={"DFTRACER_INC_METADATA": metadata, "DFTRACER_ENABLE_AGGREGATION": aggregated,
+				   "DFTRACER_TRACE_COMPRESSION": compressed})
+	top = os.path.dirname(run.prefix)
 	assert run.status == 0
 	paths = [path for path in (os.path.join(top, name) for name in os.listdir(top)) if os.path.getsize(path)]
 	assert paths

@@ -9,16 +9,13 @@ import pytest
 
 from lib.hdf5 import hdf5
 from lib.mpi import Form, launch, rank_of
-from lib.run import BUILD, ROOT
-
-VIEW = os.path.join(ROOT, "build", "venv", "0.0.14", "bin", "dftracer_view")
+from lib.run import BUILD
+from lib.upstream import venv
 
 
 @pytest.mark.parametrize("form", ["mpich.static", "openmpi.dyn"])
 @pytest.mark.parametrize("lines", ["v1", "v2"])
 def test_view(runner, form, lines):
-	if not os.path.exists(VIEW):
-		pytest.skip("dftracer-utils 0.0.14 is not here")
 	form = Form(form)
 	program = os.path.join(BUILD, "examples", f"hdf5_rows.{form.mpi}{'.static' if form.static else ''}")
 	if not os.path.exists(program):
@@ -32,7 +29,7 @@ def test_view(runner, form, lines):
 		ours[key][0] += 1
 		ours[key][1] += event.args.get("size_sum", 0)
 	assert len(ours) > 10
-	said = subprocess.run([VIEW, "-d", os.path.dirname(run.prefix), "--group-by", "cat,name,file_path,rank", "--agg",
+	said = subprocess.run([venv("0.0.14", "dftracer_view"), "-d", os.path.dirname(run.prefix), "--group-by", "cat,name,file_path,rank", "--agg",
 			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
 	found = {}
 	for line in said.decode().splitlines():

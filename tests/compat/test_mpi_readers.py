@@ -8,16 +8,13 @@ import subprocess
 import pytest
 
 from lib.mpi import calls, forms, launch, rank_of
-from lib.run import BUILD, ROOT
-
-VIEW = os.path.join(ROOT, "build", "venv", "0.0.14", "bin", "dftracer_view")
+from lib.run import BUILD
+from lib.upstream import venv
 
 
 @pytest.mark.parametrize("form", forms("mpich.static", "openmpi.dyn"))
 @pytest.mark.parametrize("lines", ["v1", "v2"])
 def test_view(runner, form, lines):
-	if not os.path.exists(VIEW):
-		pytest.skip("dftracer-utils 0.0.14 is not here")
 	example = os.path.join(BUILD, "examples", "mpiio." + ("static" if form.static else form.mpi))
 	run = launch(runner, form, 2, [example], ["--format", lines])
 	assert run.status == 0, run.stderr
@@ -28,7 +25,7 @@ def test_view(runner, form, lines):
 			ours[key][0] += 1
 			ours[key][1] += event.args.get("size_sum", 0)
 	assert len(ours) > 20
-	said = subprocess.run([VIEW, "-d", os.path.dirname(run.prefix), "--group-by", "cat,name,file_path,rank", "--agg",
+	said = subprocess.run([venv("0.0.14", "dftracer_view"), "-d", os.path.dirname(run.prefix), "--group-by", "cat,name,file_path,rank", "--agg",
 			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
 	found = {}
 	for line in said.decode().splitlines():

@@ -9,23 +9,16 @@ import subprocess
 
 import pytest
 
-from lib.run import ROOT, Runner, program
+from lib.run import Runner, program
+from lib.upstream import venv
 
-VENV = os.path.join(ROOT, "build", "venv")
 WORK = ["sh", "-c", f"mkdir d; for i in 1 2 3; do seq 1 5000 > d/$i; cat d/$i | wc -c; done; "
 	f"{program('workers')} threads 4 50; mv d/1 'd/a \"b\" ä'; cat none; ls -l d > list"]
 FORMATS = ("v1", "v2")
 
 
 def tools(version):
-	where = os.path.join(VENV, version)
-	if not os.path.exists(os.path.join(where, "bin", "dftracer_validate")):
-		reason = "make test has not tried"
-		if os.path.exists(where + ".reason"):
-			with open(where + ".reason", encoding="utf-8") as file:
-				reason = file.read().strip()
-		pytest.skip(f"dftracer-utils {version} is not here: {reason}")
-	return os.path.join(where, "bin")
+	return os.path.dirname(venv(version, "dftracer_validate"))
 
 
 @pytest.fixture(scope="module", params=FORMATS)

@@ -10,10 +10,10 @@ import subprocess
 import pytest
 
 from .hooked import Form
-from .run import BUILD, PATIENCE, ROOT, Runner, program
+from .run import BUILD, PATIENCE, Runner, program
+from .upstream import venv
 
 CHECK = os.path.join(BUILD, "dftrace-check")
-VENV = os.path.join(ROOT, "build", "venv")
 Said = collections.namedtuple("Said", "status out err")
 
 
@@ -53,10 +53,7 @@ def store(path, lines):
 
 
 def upstream(version, tool):
-	path = os.path.join(VENV, version, "bin", "dftracer_" + tool)
-	if not os.path.exists(path):
-		pytest.skip(f"dftracer-utils {version} is not here")
-	return path
+	return venv(version, "dftracer_" + tool)
 
 
 def validated(directory, version="0.0.14"):

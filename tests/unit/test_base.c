@@ -69,6 +69,12 @@ static void buf_grows(void **state)
 	for (int i = 0; i < 100000; i++)
 		assert_int_equal(b.data[i], (char)i);
 	buf_free(&b);
+
+	struct buf empty = {0};
+
+	/* NULL means failure, so room for nothing is not that. */
+	assert_non_null(buf_reserve(&empty, 0));
+	buf_free(&empty);
 }
 
 /* Random operations on keys that collide often, against an array. */
