@@ -9,7 +9,8 @@ import zlib
 
 HASH = re.compile(r"[0-9a-f]{16}\Z")
 NAMED_ARGS = ("fhash", "newpath_hash", "out_fhash", "exec", "cmd_hash", "exec_hash", "cwd")
-TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0, "FUNC": 0}
+TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0,
+	 "FUNC": 0}
 
 
 class TraceError(AssertionError):
