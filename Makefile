@@ -204,7 +204,12 @@ $(B)/examples/netcdf_weather: examples/netcdf-fortran/weather.f90 examples/netcd
 	$(call say,FC,$@)
 	$(Q)$(MAKE) -s -C examples/netcdf-fortran OUT=$(abspath $(B))/examples $(abspath $@)
 
-examples: $(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
+$(B)/examples/steps.%: $(wildcard examples/annotate/*)
+	$(call say,CC,$@)
+	$(Q)$(MAKE) -s -C examples/annotate OUT=$(abspath $(B))/examples $(abspath $@)
+
+examples: $(foreach l,c cpp f90,$(addprefix $(B)/examples/steps.$l.,static static-pie pie no-pie)) \
+	$(addprefix $(B)/examples/fortran_io.,static static-pie pie no-pie) \
 	$(addprefix $(B)/examples/mpiio.,static mpich openmpi) \
 	$(addprefix $(B)/examples/hdf5_fields.,static static-pie dynamic) \
 	$(foreach mpi,mpich openmpi mpich.static,$(addprefix $(B)/examples/,hdf5_rows.$(mpi) hdf5_columns.$(mpi))) \

@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import annotate
 import hdf5
 import mpi
 
@@ -256,7 +257,7 @@ def one_round(bench, has_strace, has_ltrace, big):
     peak, size, events = bench.memory_and_size(NATIVE_CALLS // 2)
     figures["peak_mib"] = peak / 1024
     figures["event_bytes"] = size / events
-    return figures | mpi.figures(bench) | hdf5.figures(bench)
+    return figures | annotate.figures(bench) | mpi.figures(bench) | hdf5.figures(bench)
 
 
 # Name, what is shown, format, and the aim: at most that much.
@@ -297,7 +298,7 @@ TABLE = [
 def print_table(rounds):
     row = "{:46}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE + mpi.TABLE + hdf5.TABLE:
+    for name, title, form, aim in TABLE + annotate.TABLE + mpi.TABLE + hdf5.TABLE:
         values = [figures[name] for figures in rounds if name in figures]
         if not values:
             continue

@@ -132,7 +132,7 @@ int nesting_call(struct nesting *nesting, const struct nesting_call *call,
 		answer(nesting, call, key, findings);
 	compare_times(thread, call, findings);
 	if (call->parent <= 0) {
-		if (call->level != 1)
+		if (call->level != 1 && !call->beside)
 			finding_add(findings, FINDING_PARENT_LEVEL, call->line,
 				    "level %lld without a parent", (long long)call->level);
 		return 0;

@@ -20,7 +20,7 @@ struct nesting_call {
 	uint64_t end;
 	int64_t parent; /* -1: none */
 	int64_t level;
-	bool beside; /* asynchronous: it may overlap others */
+	bool beside; /* asynchronous, or ended out of order: it may overlap others */
 };
 
 /* Zeroed: nothing seen. */

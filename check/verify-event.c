@@ -140,13 +140,16 @@ static void check_nesting(struct verify *verify, const struct line *line, const 
 		.tid = place->tid,
 		.start = start,
 		.end = end,
-		.beside = line->arg[ARG_AIO] != NULL,
+		.beside = line->arg[ARG_AIO] != NULL || line->arg[ARG_OVERLAP] != NULL,
 	};
 
 	/* v2 lines have neither. */
 	if (!field_integer(line->arg[ARG_P_IDX], &call.parent) ||
 	    !field_integer(line->arg[ARG_LEVEL], &call.level))
 		return;
+	/* A region that has outlived what it began in. */
+	if (line->arg[ARG_OVERLAP])
+		call.parent = -1;
 	if (nesting_call(&verify->nesting, &call, &verify->trace->findings) < 0)
 		verify->no_memory = true;
 }

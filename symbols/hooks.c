@@ -146,6 +146,18 @@ static const struct hook_row hdf5_rows[] = {
 #include "symbols/hooks/hdf5.def"
 };
 #undef CALL
+
+#define ANNOTATION(word, group_name, does, symbol)                                                 \
+	{.name = word,                                                                             \
+	 .layer = HOOK_APP,                                                                        \
+	 .group = #group_name,                                                                     \
+	 .annotates = HOOK_ANNOTATES_##does,                                                       \
+	 .of_library = sizeof(#group_name) == sizeof("library"),                                   \
+	 .symbols = {symbol}},
+
+static const struct hook_row app_rows[] = {
+#include "symbols/hooks/annotate.def"
+};
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #define TABLE(word, array)                                                                         \
@@ -157,6 +169,7 @@ const struct hook_table hook_tables[HOOK_LAYERS] = {
 	[HOOK_STDIO] = TABLE("stdio", stdio_rows),
 	[HOOK_MPI] = TABLE("mpi", mpi_rows),
 	[HOOK_HDF5] = TABLE("hdf5", hdf5_rows),
+	[HOOK_APP] = TABLE("app", app_rows),
 };
 
 _Static_assert(sizeof(stdio_rows) / sizeof(*stdio_rows) <= HOOK_MOST_ROWS, "HOOK_MOST_ROWS");

@@ -10,6 +10,7 @@ enum hook_layer {
 	HOOK_STDIO,
 	HOOK_MPI,
 	HOOK_HDF5,
+	HOOK_APP, /* DFTracer's annotations */
 	HOOK_LAYERS,
 	HOOK_FUNC = HOOK_LAYERS, /* the user's, by -x: no table */
 };
@@ -117,6 +118,20 @@ enum hook_bytes {
 	HOOK_B_ONE,
 };
 
+/* What a call of an annotation says; its arguments are those that annotate.def lists. */
+enum hook_annotation {
+	HOOK_ANNOTATES_NOTHING,
+	HOOK_ANNOTATES_BEGIN,
+	HOOK_ANNOTATES_END,
+	HOOK_ANNOTATES_UPDATE_INT,
+	HOOK_ANNOTATES_UPDATE_TEXT,
+	HOOK_ANNOTATES_INIT,
+	HOOK_ANNOTATES_FINI,
+	HOOK_ANNOTATES_APP_INT,
+	HOOK_ANNOTATES_APP_TEXT,
+	HOOK_ANNOTATES_USED,
+};
+
 #define HOOK_MAX_FIELDS 5
 #define HOOK_MAX_NAMES  6
 
@@ -137,6 +152,10 @@ struct hook_row {
 	const struct hook_arg *args; /* up to HOOK_A_END */
 	unsigned serves; /* bits of the layer: it is hooked, too, while what uses them is written */
 	bool large;      /* MPI's form for large counts */
+
+	/* Annotations: all is said at the entry. */
+	enum hook_annotation annotates;
+	bool of_library; /* a function of DFTracer's own library */
 };
 
 /* What a row may serve. */

@@ -64,6 +64,13 @@ static void print_classes(void)
 	      "groups and what "
 	      "is on. What is off is not hooked and costs nothing.\n"
 	      ".PP\n"
+	      "Regions that a program marks by DFTracer's annotations, when it is linked with the "
+	      "stub of examples/annotate, are recorded with the category that it gives them, such "
+	      "as C_APP or CPP_APP (item \\fBapp\\fR); \\fB\\-e app\\fR records nothing else but "
+	      "what \\fB\\-x\\fR names. Where DFTracer's own library is linked in and "
+	      "DFTRACER_ENABLE "
+	      "is 1 they are left to that, and the line at the end says so.\n"
+	      ".PP\n"
 	      "What could not be seen, such as requests on io_uring rings, is counted as well: the "
 	      "line "
 	      "at the end names it, and the trace has a line \\fBlost:\\fIwhat\\fR.\n",

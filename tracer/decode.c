@@ -3,6 +3,7 @@
 #include "tracer/aio.h"
 #include "tracer/arch/arch.h"
 #include "tracer/effects.h"
+#include "tracer/hooks/annotate.h"
 #include "tracer/hooks/hooks.h"
 #include "tracer/image.h"
 #include "tracer/lost.h"
@@ -500,6 +501,7 @@ void decode_init(struct event *event, struct task *task, const struct frame *fra
 	if (!event->file && frame->file)
 		event->file = frame->file->name;
 	event->nargs = 0;
+	event->nfirst = 0;
 }
 
 static void write_frame(struct tracer *tracer, struct task *task, const struct frame *frame)
@@ -543,27 +545,39 @@ static void write_close_range(struct tracer *tracer, struct task *task, const st
 	}
 }
 
-void decode_write(struct tracer *tracer, struct task *task, struct event *event,
-		  const struct frame *self, bool data)
+void decode_nest(const struct task *task, struct event *event, const struct frame *self)
 {
-	struct trace *trace = task->process->trace;
+	const struct region *region = self ? annotations_around(task, event->id) : NULL;
 
-	event->parent = 0;
-	event->level = 1;
-	for (size_t i = 0; i < task->nframes; i++) {
+	event->parent = region ? region->id : 0;
+	event->level = region ? region->level + 1 : 1;
+	for (size_t i = 0; self && i < task->nframes; i++) {
 		const struct frame *below = &task->frames[i];
-		if (!self || !below->record || below->id >= event->id)
+		/* What is around a region counts in its level. */
+		if (!below->record || below->id >= event->id || (region && below->id < region->id))
 			continue;
 		if (below->hook ? hook_is_around(below, self) : below->interrupted) {
 			event->parent = below->id;
 			event->level++;
 		}
 	}
-	if (trace_thread_is_new(trace, event->tid)) {
-		const char *comm = image_comm(tracer, event->tid);
-		if (comm)
-			trace_thread(trace, event->tid, comm);
-	}
+}
+
+void decode_name_thread(struct tracer *tracer, struct trace *trace, pid_t tid)
+{
+	const char *comm = trace_thread_is_new(trace, tid) ? image_comm(tracer, tid) : NULL;
+
+	if (comm)
+		trace_thread(trace, tid, comm);
+}
+
+void decode_write(struct tracer *tracer, struct task *task, struct event *event,
+		  const struct frame *self, bool data)
+{
+	struct trace *trace = task->process->trace;
+
+	decode_nest(task, event, self);
+	decode_name_thread(tracer, trace, event->tid);
 	trace_event(trace, event, data && task->process->started);
 }
 

@@ -20,6 +20,13 @@ void decode_cut(struct tracer *tracer, struct task *task, size_t keep, uint64_t 
 void decode_write(struct tracer *tracer, struct task *task, struct event *event,
 		  const struct frame *self, bool data);
 
+/* Settles the event's level and parent: the calls and regions around it, that is around a call that begins or has
+ * begun as `self`. */
+void decode_nest(const struct task *task, struct event *event, const struct frame *self);
+
+/* Tells the trace the thread's name before its first event. */
+void decode_name_thread(struct tracer *tracer, struct trace *trace, pid_t tid);
+
 /* Fills an event from a frame, but for its arguments. */
 void decode_init(struct event *event, struct task *task, const struct frame *frame);
 

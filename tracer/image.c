@@ -2,6 +2,7 @@
 
 #include "base/proc.h"
 #include "tracer/aio.h"
+#include "tracer/hooks/annotate.h"
 #include "tracer/lost.h"
 #include "tracer/resolve.h"
 
@@ -67,6 +68,8 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 	process->excluded = parent->excluded;
 	process->of_launcher = parent->of_launcher;
 	process->labels = labels_ref(parent->labels);
+	process->library_known = parent->library_known;
+	process->library_records = parent->library_records;
 	process->has_trap_action = parent->has_trap_action;
 	memcpy(process->trap_action, parent->trap_action, TRAP_ACTION_SIZE);
 	process->started = parent->started;
@@ -201,6 +204,7 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 int image_end(struct tracer *tracer, struct process *process, const struct trace_end *end,
 	      bool wait, uint64_t now)
 {
+	struct trace_end whole = *end;
 	int result = 0;
 
 	for (int i = 0; i < LOST_COUNT; i++)
@@ -208,11 +212,14 @@ int image_end(struct tracer *tracer, struct process *process, const struct trace
 	for (int i = 0; i < SKIPPED_COUNT; i++)
 		tracer->skipped[i] += process->skipped[i];
 	if (process->trace) {
+		annotations_finish(tracer, process, &whole, now);
 		lost_write(process->trace, process);
 		if (tracer->hooks)
 			hooks_describe(tracer->hooks, process->trace);
+		if (process->library_records)
+			trace_property(process->trace, "annotations", "left to DFTracer's library");
 		/* A disk that hangs must not keep a dead process for longer than this. */
-		result = trace_finish(process->trace, end, wait, now + 2000000000);
+		result = trace_finish(process->trace, &whole, wait, now + 2000000000);
 		process->trace = NULL;
 	}
 	memset(process->lost, 0, sizeof(process->lost));

@@ -19,6 +19,7 @@ static const char *const lost_names[LOST_COUNT] = {
 	[LOST_UNNAMED_MPI] = "unnamed:mpi",
 	[LOST_UNNAMED_HDF5] = "unnamed:hdf5",
 	[LOST_OWN_FILTER] = "own_filter",
+	[LOST_TRUNCATED] = "truncated",
 };
 
 static const char *const skipped_names[SKIPPED_COUNT] = {

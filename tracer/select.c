@@ -152,7 +152,7 @@ static void explain(struct buf *error, const char *item)
 	bool on;
 
 	buf_addf(error,
-		 "-e: nothing is called '%s': give posix, stdio, mpi, hdf5, mpi:GROUP or "
+		 "-e: nothing is called '%s': give posix, stdio, mpi, hdf5, app, mpi:GROUP or "
 		 "hdf5:GROUP (--list-hooks), a class (",
 		 item);
 	for (unsigned i = 0; selection_class(i, &name, &what, &on); i++)

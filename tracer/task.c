@@ -1,5 +1,6 @@
 #include "tracer/task.h"
 
+#include "tracer/hooks/annotate.h"
 #include "tracer/hooks/hooks.h"
 
 #include <stdlib.h>
@@ -87,6 +88,7 @@ void process_unref(struct process *process)
 	if (!process || --process->refs > 0)
 		return;
 	labels_unref(process->labels);
+	annotations_free(process->annotations);
 	free(process->argv);
 	free(process);
 }
@@ -119,6 +121,7 @@ void task_free(struct task *task)
 		return;
 	while (task->nframes)
 		task_pop(task);
+	annotations_thread_over(task);
 	for (size_t i = 0; i < task->frames_cap; i++)
 		buf_free(&task->frames[i].call.bytes);
 	free(task->frames);

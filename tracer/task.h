@@ -34,6 +34,7 @@ enum lost {
 	LOST_UNNAMED_MPI,  /* calls on a file that was not seen being opened */
 	LOST_UNNAMED_HDF5,
 	LOST_OWN_FILTER,
+	LOST_TRUNCATED, /* texts of annotations that were too long, arguments that were too many */
 	LOST_COUNT,
 };
 
@@ -75,6 +76,9 @@ struct fs {
 
 #define TRAP_ACTION_SIZE 32
 
+struct annotations;
+struct region;
+
 /* A thread group's image: exec makes a new one. */
 struct process {
 	unsigned refs;
@@ -91,7 +95,10 @@ struct process {
 	struct trace *trace; /* NULL: none yet, or over */
 	uint64_t lost[LOST_COUNT];
 	uint64_t skipped[SKIPPED_COUNT];
-	unsigned threads; /* tasks alive */
+	unsigned threads;                /* tasks alive */
+	struct annotations *annotations; /* what it has said of itself; NULL: nothing */
+	bool library_known;              /* whether DFTracer's library records it as well: */
+	bool library_records;
 	/* The kernel's struct sigaction for SIGTRAP, while it is not the default. */
 	unsigned char trap_action[TRAP_ACTION_SIZE];
 	bool has_trap_action;
@@ -180,8 +187,9 @@ struct task {
 	struct frame *frames; /* calls in flight: the innermost is the last */
 	size_t nframes;
 	size_t frames_cap;
-	int held_sig; /* TASK_NEW: its first stop was a group-stop by this signal */
-	bool over;    /* its end has been told to the observers */
+	struct region *region; /* the innermost that it has begun by an annotation; NULL: none */
+	int held_sig;          /* TASK_NEW: its first stop was a group-stop by this signal */
+	bool over;             /* its end has been told to the observers */
 };
 
 /* A call site: where system calls were made, and how often. */

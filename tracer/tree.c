@@ -5,6 +5,7 @@
 #include "tracer/arch/arch.h"
 #include "tracer/decode.h"
 #include "tracer/effects.h"
+#include "tracer/hooks/annotate.h"
 #include "tracer/image.h"
 #include "tracer/loop.h"
 #include "tracer/memory.h"
@@ -146,6 +147,9 @@ static int inherit(struct tracer *tracer, struct task *parent, struct task *chil
 	if (flags & CLONE_THREAD)
 		child->process = process_ref(process);
 	if (fill_objects(tracer, child, forker) < 0)
+		return -1;
+	/* One that shares the memory is about to execute something else. */
+	if (!(flags & CLONE_VM) && annotations_fork(process, child->process, now) < 0)
 		return -1;
 	if ((flags & CLONE_PARENT) && !(flags & CLONE_THREAD))
 		child->process->ppid = process->ppid;

@@ -1,9 +1,8 @@
 #include "writer/deflater.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
 #include <isa-l/igzip_lib.h>
+#include <stdlib.h>
 
 /* Level 1 takes a tenth of what zlib takes for the same lines, and makes 8 % more of them; level 3, which makes as
  * much, is not faster than zlib. */
@@ -43,7 +42,8 @@ void deflater_reset(struct deflater *deflater)
 	isal_deflate_reset(&deflater->stream);
 }
 
-int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len, bool flush)
+int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len,
+		 bool flush)
 {
 	struct isal_zstream *stream = &deflater->stream;
 

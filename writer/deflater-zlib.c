@@ -48,7 +48,8 @@ void deflater_reset(struct deflater *deflater)
 	deflateTune(&deflater->z, 4, 4, 64, 8);
 }
 
-int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len, bool flush)
+int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len,
+		 bool flush)
 {
 	z_stream *z = &deflater->z;
 

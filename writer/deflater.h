@@ -19,6 +19,7 @@ void deflater_reset(struct deflater *deflater);
 /* Appends compressed bytes to `out`. With `flush` the block ends at a byte; without, some bytes may still be in
  * the stream. `len` < 2^31.
  * @return 0, or -1 with errno ENOMEM. */
-int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len, bool flush);
+int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len,
+		 bool flush);
 
 #endif

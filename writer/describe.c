@@ -75,6 +75,7 @@ static void add_start(struct trace *trace, const struct trace_info *info, struct
 	char date[64] = "";
 	struct tm tm;
 
+	trace->started = now;
 	if (localtime_r(&seconds, &tm))
 		strftime(date, sizeof(date), "%a %b %e %H:%M:%S %Y", &tm);
 	event_add_name(&start, "cmd_hash", command);
@@ -217,6 +218,25 @@ void trace_count(struct trace *trace, const char *key, uint64_t count)
 	trace_property(trace, key, number);
 }
 
+void trace_custom(struct trace *trace, pid_t tid, const char *key, const char *value)
+{
+	const struct line_ids *ids =
+		trace_lines(trace) ? trace_ids_of(trace, trace->pid, tid) : NULL;
+
+	if (!ids)
+		return;
+	trace_add_text(trace, ids, "CM", key, value);
+	trace_after_lines(trace, 0);
+}
+
+static void event_add_json(struct event *event, const char *key, const char *json)
+{
+	if (!json)
+		return;
+	event_add_text(event, key, json);
+	event->args[event->nargs - 1].kind = EVENT_JSON;
+}
+
 static void add_end(struct trace *trace, const struct trace_end *end)
 {
 	struct event mark = {0};
@@ -235,6 +255,8 @@ static void add_end(struct trace *trace, const struct trace_end *end)
 		event_add_name(&mark, "exec", end->exec);
 		break;
 	}
+	event_add_json(&mark, "app", end->app);
+	event_add_json(&mark, "used", end->used);
 	add_mark(trace, &mark, "end", clock_now(&trace->writer->clock));
 }
 

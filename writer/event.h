@@ -18,7 +18,7 @@ enum layer {
 	LAYER_MPI,
 	LAYER_HDF5,
 	LAYER_FUNC,
-	LAYER_C_APP,
+	LAYER_APP, /* of the program's own annotations, which name their category */
 };
 
 enum event_arg_kind {
@@ -26,10 +26,11 @@ enum event_arg_kind {
 	EVENT_UINT,   /* unsigned decimal */
 	EVENT_STRING, /* bytes, escaped for JSON when written */
 	EVENT_NAME,   /* the hash of a name; its FH line is written before the event if it is new */
+	EVENT_JSON,   /* a string that is a JSON value as it is */
 };
 
 struct event_arg {
-	const char *name; /* the key; not escaped, so a plain identifier */
+	const char *name; /* the key; not escaped, so a plain identifier or escaped already */
 	enum event_arg_kind kind;
 	union {
 		int64_t i;
@@ -46,6 +47,8 @@ struct event_arg {
 
 struct event {
 	enum layer layer;
+	const char *category; /* of LAYER_APP, and its number in v2 */
+	unsigned type;
 	const char *name;
 	pid_t pid;
 	pid_t tid;
@@ -57,6 +60,8 @@ struct event {
 	struct name *file; /* fhash: the file that the call is about; NULL: none. Borrowed. */
 	unsigned nargs;
 	struct event_arg args[EVENT_MAX_ARGS]; /* in the order in which they are written */
+	unsigned nfirst;               /* of others that stand before them; none are names */
+	const struct event_arg *first; /* borrowed */
 };
 
 #endif

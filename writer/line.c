@@ -25,7 +25,6 @@ static const struct piece categories[][2] = {
 	[LAYER_MPI] = {PIECE("\",\"cat\":\"MPI\""), PIECE("\",\"cat\":\"MPI\",\"type\":10")},
 	[LAYER_HDF5] = {PIECE("\",\"cat\":\"HDF5\""), PIECE("\",\"cat\":\"HDF5\",\"type\":5")},
 	[LAYER_FUNC] = {PIECE("\",\"cat\":\"FUNC\""), PIECE("\",\"cat\":\"FUNC\",\"type\":0")},
-	[LAYER_C_APP] = {PIECE("\",\"cat\":\"C_APP\""), PIECE("\",\"cat\":\"C_APP\",\"type\":2")},
 };
 
 /* More than all fixed text and numbers of a line take. */
@@ -87,18 +86,29 @@ void line_record(struct buf *out, const struct line_format *format, const struct
 	out->len += (size_t)(p - start);
 }
 
-/* @return how much room the line may need. */
-static size_t event_bound(const struct event *event)
+static size_t args_bound(const struct event_arg *args, unsigned count)
 {
-	size_t bound = FIXED + strlen(event->name) * PUT_ESCAPED;
-	for (unsigned i = 0; i < event->nargs; i++) {
-		const struct event_arg *arg = &event->args[i];
+	size_t bound = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct event_arg *arg = &args[i];
 		/* ,"name": and the value; a hash needs no more than a number. */
 		bound += 4 + strlen(arg->name) + PUT_NUMBER + 2;
 		if (arg->kind == EVENT_STRING)
 			bound += arg->value.string.len * PUT_ESCAPED;
+		else if (arg->kind == EVENT_JSON)
+			bound += arg->value.string.len;
 	}
 	return bound;
+}
+
+/* @return how much room the line may need. */
+static size_t event_bound(const struct event *event)
+{
+	size_t category = event->layer == LAYER_APP ? strlen(event->category) : 0;
+
+	return FIXED + (strlen(event->name) + category) * PUT_ESCAPED +
+	       args_bound(event->first, event->nfirst) + args_bound(event->args, event->nargs);
 }
 
 static char *put_arg(char *p, const struct event_arg *arg)
@@ -115,6 +125,8 @@ static char *put_arg(char *p, const struct event_arg *arg)
 		return put_u64(p, arg->value.u);
 	case EVENT_NAME:
 		return put_hash(p, name_hash(arg->value.ref));
+	case EVENT_JSON:
+		return put_bytes(p, arg->value.string.bytes, arg->value.string.len);
 	case EVENT_STRING:
 		*p++ = '"';
 		p = put_escaped(p, arg->value.string.bytes, arg->value.string.len);
@@ -138,9 +150,28 @@ static char *put_args(char *p, const struct line_format *format, const struct ev
 		p = put_text(p, ",\"fhash\":");
 		p = put_hash(p, name_hash(event->file));
 	}
+	for (unsigned i = 0; i < event->nfirst; i++)
+		p = put_arg(p, &event->first[i]);
 	for (unsigned i = 0; i < event->nargs; i++)
 		p = put_arg(p, &event->args[i]);
 	*p++ = '}';
+	return p;
+}
+
+/* From the end of the name to the ids. */
+static char *put_category(char *p, const struct line_format *format, const struct event *event)
+{
+	if (event->layer != LAYER_APP) {
+		const struct piece *category = &categories[event->layer][format->v2];
+		return put_bytes(p, category->text, category->len);
+	}
+	p = put_text(p, "\",\"cat\":\"");
+	p = put_escaped(p, event->category, strlen(event->category));
+	*p++ = '"';
+	if (format->v2) {
+		p = put_text(p, ",\"type\":");
+		p = put_u64(p, event->type);
+	}
 	return p;
 }
 
@@ -153,12 +184,11 @@ void line_event(struct buf *out, const struct line_format *format, const struct 
 
 	/* Both ends are rounded down, so that calls of a thread never overlap by rounding. */
 	uint64_t ts = event->start / 1000;
-	const struct piece *category = &categories[event->layer][format->v2];
 	char *p = put_text(start, "{\"id\":");
 	p = put_u64(p, event->id);
 	p = put_text(p, ",\"name\":\"");
 	p = put_escaped(p, event->name, strlen(event->name));
-	p = put_bytes(p, category->text, category->len);
+	p = put_category(p, format, event);
 	p = put_ids(p, ids);
 	p = put_text(p, ",\"ts\":");
 	p = put_u64(p, ts);

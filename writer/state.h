@@ -92,8 +92,9 @@ struct trace {
 	TAILQ_ENTRY(trace) in_open;
 	TAILQ_ENTRY(trace) in_pending;
 	enum trace_state state;
-	bool pending; /* in the list: its chunk waits for its age */
-	char *rank;   /* NULL: unknown */
+	bool pending;     /* in the list: its chunk waits for its age */
+	char *rank;       /* NULL: unknown */
+	uint64_t started; /* ns since the epoch */
 	uint64_t last_id;
 	uint64_t events;
 	struct map names;   /* hashes whose FH line is out */

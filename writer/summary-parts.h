@@ -5,17 +5,18 @@
 #include "base/map.h"
 #include "writer/summary.h"
 
-enum { SUMMARY_LAYERS = LAYER_C_APP + 1 };
+enum { SUMMARY_LAYERS = LAYER_APP + 1 };
 
 struct summary_call {
 	enum layer layer;
+	const char *category; /* behind the name */
 	uint64_t calls;
 	uint64_t errors;
 	uint64_t cut;
 	uint64_t us;      /* of all calls together */
 	uint64_t longest; /* µs */
 	uint64_t bytes;
-	char name[]; /* empty: those of the layer that there was no room for */
+	char name[]; /* empty: those of the category that there was no room for */
 };
 
 /* Of one layer's calls on a file. */
@@ -52,8 +53,5 @@ struct summary_use summary_file_use(const struct summary_file *file);
 
 /* Orders pointers to files: most bytes first, then most calls, then by path. For qsort. */
 int summary_compare_files(const void *a, const void *b);
-
-/* The category of a layer as the trace spells it. */
-const char *summary_category(enum layer layer);
 
 #endif

@@ -8,16 +8,6 @@
 
 enum { FILES_SHOWN = 20 };
 
-const char *summary_category(enum layer layer)
-{
-	static const char *const names[SUMMARY_LAYERS] = {
-		[LAYER_DFTRACER] = "dftracer", [LAYER_POSIX] = "POSIX", [LAYER_SYSCALL] = "SYSCALL",
-		[LAYER_STDIO] = "STDIO",       [LAYER_MPI] = "MPI",     [LAYER_HDF5] = "HDF5",
-		[LAYER_FUNC] = "FUNC",         [LAYER_C_APP] = "C_APP",
-	};
-	return names[layer];
-}
-
 static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return a > b ? -1 : a < b;
@@ -31,7 +21,9 @@ static int compare_calls(const void *a, const void *b)
 
 	if (one->layer != two->layer)
 		return one->layer < two->layer ? -1 : 1;
-	int order = compare_numbers(one->us, two->us);
+	int order = strcmp(one->category, two->category);
+	if (order == 0)
+		order = compare_numbers(one->us, two->us);
 	if (order == 0)
 		order = compare_numbers(one->calls, two->calls);
 	return order ? order : strcmp(one->name, two->name);
@@ -77,7 +69,8 @@ static void add_some(struct buf *out, int width, uint64_t value)
 }
 
 static void add_call(struct buf *out, const struct summary *summary,
-		     const struct summary_call *call, const char *name, bool any_cut)
+		     const struct summary_call *call, const char *category, const char *name,
+		     bool any_cut)
 {
 	add_share(out, call->us, summary->outermost);
 	buf_addf(out, " %6llu.%06llu %9llu %9llu %9llu", (unsigned long long)call->us / 1000000,
@@ -88,7 +81,9 @@ static void add_call(struct buf *out, const struct summary *summary,
 	if (any_cut)
 		add_some(out, 5, call->cut);
 	add_some(out, 15, call->bytes);
-	buf_addf(out, "  %-7s ", summary_category(call->layer));
+	buf_add_str(out, "  ");
+	add_plain(out, category);
+	buf_addf(out, "%*s ", strlen(category) < 7 ? 7 - (int)strlen(category) : 0, "");
 	add_plain(out, name);
 	buf_add_char(out, '\n');
 }
@@ -98,6 +93,7 @@ static void print_calls(struct buf *out, const struct summary *summary)
 	struct summary_call **calls =
 		(struct summary_call **)sorted(&summary->calls, compare_calls);
 	struct summary_call total = {0};
+	const char *category = "";
 	bool any_cut = false;
 
 	if (!calls)
@@ -107,16 +103,16 @@ static void print_calls(struct buf *out, const struct summary *summary)
 	buf_addf(out, "%6s %13s %9s %9s %9s %7s%s %15s  %-7s %s\n", "% time", "seconds", "us/call",
 		 "longest", "calls", "errors", any_cut ? "   cut" : "", "bytes", "layer", "call");
 	for (size_t i = 0; i < summary->calls.count; i++) {
-		if (i > 0 && calls[i]->layer != calls[i - 1]->layer) {
-			add_call(out, summary, &total, "total", any_cut);
+		if (i > 0 && strcmp(calls[i]->category, category) != 0) {
+			add_call(out, summary, &total, category, "total", any_cut);
 			total = (struct summary_call){0};
 		}
-		total.layer = calls[i]->layer;
+		category = calls[i]->category;
 		summary_call_add(&total, calls[i]);
-		add_call(out, summary, calls[i], *calls[i]->name ? calls[i]->name : "(others)",
-			 any_cut);
+		add_call(out, summary, calls[i], category,
+			 *calls[i]->name ? calls[i]->name : "(others)", any_cut);
 	}
-	add_call(out, summary, &total, "total", any_cut);
+	add_call(out, summary, &total, category, "total", any_cut);
 	free(calls);
 }
 
@@ -185,7 +181,7 @@ static void print_json_calls(struct buf *out, const struct summary *summary)
 	buf_add_str(out, ",\"call_sums\":[");
 	for (size_t i = 0; calls && i < summary->calls.count; i++) {
 		buf_add_str(out, i ? ",\n{" : "\n{");
-		add_string(out, "category", summary_category(calls[i]->layer));
+		add_string(out, "category", calls[i]->category);
 		buf_add_char(out, ',');
 		add_string(out, "name", calls[i]->name);
 		add_number(out, "calls", calls[i]->calls);

@@ -18,37 +18,49 @@ struct summary *summary_new(void)
 }
 
 /* FNV-1a. */
-static uint64_t hash_call(enum layer layer, const char *name)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	uint64_t hash = 0xcbf29ce484222325 ^ layer;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
 	return hash;
 }
 
-/* @return the call's sums, those of the layer's others when there is no room, NULL without memory. */
-static struct summary_call *find_call(struct summary *summary, enum layer layer, const char *name)
+/* The category of an event as the trace spells it. */
+static const char *category_of(const struct event *event)
 {
-	uint64_t hash = hash_call(layer, name);
+	static const char *const names[] = {
+		[LAYER_DFTRACER] = "dftracer", [LAYER_POSIX] = "POSIX", [LAYER_SYSCALL] = "SYSCALL",
+		[LAYER_STDIO] = "STDIO",       [LAYER_MPI] = "MPI",     [LAYER_HDF5] = "HDF5",
+		[LAYER_FUNC] = "FUNC",
+	};
+	return event->layer == LAYER_APP ? event->category : names[event->layer];
+}
+
+/* @return the call's sums, those of the category's others when there is no room, NULL without memory. */
+static struct summary_call *find_call(struct summary *summary, enum layer layer,
+				      const char *category, const char *name)
+{
+	uint64_t hash = hash_text(hash_text(0xcbf29ce484222325 ^ layer, category), name);
 	struct summary_call *call;
 
 	/* Two names with one hash: the second goes on with the next number. */
 	while ((call = map_get(&summary->calls, hash))) {
-		if (call->layer == layer && strcmp(call->name, name) == 0)
+		if (call->layer == layer && strcmp(call->name, name) == 0 &&
+		    strcmp(call->category, category) == 0)
 			return call;
 		hash++;
 	}
 	if (*name && summary->calls.count >= CALLS_MOST)
-		return find_call(summary, layer, "");
+		return find_call(summary, layer, category, "");
 	size_t len = strlen(name) + 1;
-	call = calloc(1, sizeof(*call) + len);
+	call = calloc(1, sizeof(*call) + len + strlen(category) + 1);
 	if (!call || map_put(&summary->calls, hash, call) < 0) {
 		free(call);
 		return NULL;
 	}
 	call->layer = layer;
 	memcpy(call->name, name, len);
+	call->category = strcpy(call->name + len, category);
 	return call;
 }
 
@@ -183,7 +195,7 @@ static void read_arguments(const struct event *event, struct result *result)
 /* What results and names of a program's own functions mean is not known. */
 static bool is_programs_own(const struct event *event)
 {
-	return event->layer == LAYER_FUNC || event->layer == LAYER_C_APP;
+	return event->layer == LAYER_FUNC || event->layer == LAYER_APP;
 }
 
 static bool is_error(const struct event *event, const struct result *result)
@@ -236,7 +248,8 @@ void summary_add(struct summary *summary, const struct event *event)
 	summary->events++;
 	if (event->level <= 1)
 		summary->outermost += us;
-	struct summary_call *call = find_call(summary, event->layer, event->name);
+	struct summary_call *call =
+		find_call(summary, event->layer, category_of(event), event->name);
 	if (call) {
 		call->calls++;
 		call->errors += is_error(event, &result);
@@ -261,7 +274,8 @@ void summary_add_image(struct summary *summary, const struct summary *image)
 	summary->outermost += image->outermost;
 	while ((slot = map_next(&image->calls, &at))) {
 		const struct summary_call *from = slot->value;
-		struct summary_call *to = find_call(summary, from->layer, from->name);
+		struct summary_call *to =
+			find_call(summary, from->layer, from->category, from->name);
 		if (to)
 			summary_call_add(to, from);
 	}

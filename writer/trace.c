@@ -288,6 +288,11 @@ uint64_t trace_next_id(struct trace *trace)
 	return ++trace->last_id;
 }
 
+uint64_t trace_started(const struct trace *trace)
+{
+	return trace->started;
+}
+
 uint64_t trace_events(const struct trace *trace)
 {
 	return trace->events;

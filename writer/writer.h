@@ -129,10 +129,19 @@ void trace_property(struct trace *trace, const char *key, const char *value);
 /* Same with a count, for lost:… and skipped:… keys; 0 writes nothing. */
 void trace_count(struct trace *trace, const char *key, uint64_t count);
 
+/* Adds a CM line, of the program's own, on behalf of a thread. */
+void trace_custom(struct trace *trace, pid_t tid, const char *key, const char *value);
+
+/* @return ns since the epoch when the trace was opened, as its start line says. */
+uint64_t trace_started(const struct trace *trace);
+
 struct trace_end {
 	enum { TRACE_END_EXIT, TRACE_END_SIGNAL, TRACE_END_EXEC } how;
 	int value;         /* exit status or signal */
 	struct name *exec; /* path of the next program */
+	const char
+		*app; /* JSON objects, what the program says of itself and has used; NULL: none */
+	const char *used;
 };
 
 /* Writes the end line and hands everything over; the trace is the writer's from here on. With

@@ -9,7 +9,7 @@ import zlib
 
 HASH = re.compile(r"[0-9a-f]{16}\Z")
 NAMED_ARGS = ("fhash", "newpath_hash", "out_fhash", "exec", "cmd_hash", "exec_hash", "cwd")
-TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2}
+TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0, "FUNC": 0}
 
 
 class TraceError(AssertionError):
@@ -97,7 +97,7 @@ class Trace:
 		self.text, self.members = inflate(raw, whole) if self.compressed else (raw, 0)
 		need(self.text, f"{path}: empty")
 		self.names, self.texts, self.threads = {}, {}, {}
-		self.hosts, self.properties, self.processes = {}, {}, []
+		self.hosts, self.properties, self.processes, self.custom = {}, {}, [], []
 		self.all, self.meta, self.start, self.end = [], [], None, None
 		self._ids = set()
 		try:
@@ -149,7 +149,7 @@ class Trace:
 			need(line["id"] >= 1 and line["id"] not in self._ids, f"id {line['id']} twice or < 1")
 			self._ids.add(line["id"])
 		if self.v2:
-			need(line["type"] == TYPES.get(line["cat"], 0), f"type: {text[:200]}")
+			need(line["type"] == TYPES.get(line["cat"], line["type"]), f"type: {text[:200]}")
 		(self._meta if is_meta else self._event)(line, text)
 
 	def _hash(self, value):
@@ -188,7 +188,10 @@ class Trace:
 			need(args["name"] not in self.properties or args["name"] == "rank", f"PR twice: {text}")
 			self.properties[args["name"]] = args["value"]
 		elif kind == "CM":
-			need(self.v2 and args["name"] == "time_metric" and args["value"] == "US", text)
+			if args["name"] == "time_metric":
+				need(self.v2 and args["value"] == "US", text)
+			else:
+				self.custom.append((args["name"], args["value"]))
 		else:
 			need(kind == "HH", f"unknown M line {kind}")
 		self.meta.append(line)
@@ -235,7 +238,8 @@ class Trace:
 				known = self.texts if key in ("cmd_hash", "exec_hash") else self.names
 				need(args[key] in known, f"{key} used before its line: {text[:300]}")
 		for key, value in args.items():
-			need(type(value) in (int, str), f"{key} is {type(value)}: {text[:200]}")
+			types = (dict,) if line["name"] == "end" and key in ("app", "used") else (int, str)
+			need(type(value) in types, f"{key} is {type(value)}: {text[:200]}")
 
 	def _finish(self):
 		need(self.processes, "no process_name")
@@ -253,6 +257,10 @@ class Trace:
 		top = collections.defaultdict(list)
 		for event in self.all:
 			parent, level = event.args["p_idx"], event.args["level"]
+			# It has outlived what it began in.
+			if "overlap" in event.args:
+				need(parent < event.id and (parent in by_id or level == 1), f"parent of {event}")
+				continue
 			if parent == -1:
 				need(level == 1, f"level {level} without parent: {event}")
 				# Asynchronous I/O goes on beside what its thread does.

@@ -88,7 +88,7 @@ static void test_rows(void **state)
 	enum hook_form form;
 
 	(void)state;
-	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+	for (unsigned layer = HOOK_MPI; layer <= HOOK_HDF5; layer++) {
 		struct hook_names *names = hook_names_new(layer);
 		assert_non_null(names);
 		for (size_t i = 0; i < hook_tables[layer].count; i++) {

@@ -128,11 +128,13 @@ static void test_arguments(void **state)
 	holds(s, "\"outermost_us\":2,");
 
 	/* An annotation may call its arguments as it likes. */
-	event = event_of(LAYER_C_APP, "step", NULL, 1, 0);
+	event = event_of(LAYER_APP, "step", NULL, 1, 0);
+	event.category = "solver";
 	event.args[0] = (struct event_arg){
 		.name = "size_sum", .kind = EVENT_STRING, .value.string = {"12", 2}};
 	summary_add(s, &event);
-	holds(s, "\"name\":\"step\",\"calls\":1,\"errors\":0,\"cut\":0,\"us\":1,\"longest_us\":1,"
+	holds(s, "\"category\":\"solver\",\"name\":\"step\",\"calls\":1,\"errors\":0,\"cut\":0,"
+		 "\"us\":1,\"longest_us\":1,"
 		 "\"bytes\":0}");
 	name_unref(from);
 	name_unref(to);

@@ -1,6 +1,7 @@
 /* Hooked calls: which of them are under way in a thread, and what comes of them. A call is known by the
  * stack pointer at its entry and its return address. */
 #include "tracer/decode.h"
+#include "tracer/hooks/annotate.h"
 #include "tracer/hooks/library.h"
 #include "tracer/image.h"
 #include "tracer/lost.h"
@@ -269,7 +270,14 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	uint64_t sp = arch_regs_sp(regs);
 	uint64_t return_address;
 
-	if (memory_read(tracer, task, sp, &return_address, 8) != 8 || tracer->pass_through)
+	if (tracer->pass_through)
+		return;
+	if (function->layer == HOOK_APP) {
+		function->calls++;
+		annotate(tracer, task, function->row, regs);
+		return;
+	}
+	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
 		return;
 	const struct frame *open = hook_call_at(task, sp, return_address);
 	if (function->loops && open && open->hook == function)

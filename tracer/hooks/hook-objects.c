@@ -120,6 +120,29 @@ static void find_library(struct builder *b, enum hook_layer layer)
 	}
 }
 
+/* @return whether the file is, or holds, DFTracer's own library: some of its functions have names that others
+ * have, too. */
+static bool is_dftracer(const struct builder *b)
+{
+	return object_named(b->object, "_ZN8DFTracerC1EPKcS1_i14TraceEventType", NULL);
+}
+
+static void find_annotations(struct builder *b)
+{
+	const struct hook_table *table = &hook_tables[HOOK_APP];
+	const bool *wanted = b->hooks->wanted[HOOK_APP];
+
+	for (size_t i = 0; wanted && i < table->count; i++) {
+		const struct hook_row *row = &table->rows[i];
+		const struct object_symbol *s =
+			wanted[i] && (!row->of_library || is_dftracer(b))
+				? object_named(b->object, row->symbols[0], NULL)
+				: NULL;
+		if (s && add_function(b, s->address, row->name, row))
+			b->hooks->census[HOOK_APP].found++;
+	}
+}
+
 struct variables {
 	struct builder *builder;
 	enum hook_layer layer;
@@ -310,6 +333,9 @@ static void plan_all(struct builder *b)
 		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
+			/* An annotation says all when it begins. */
+			if (function->layer == HOOK_APP && plan->places[p].kind != PLAN_ENTRY)
+				continue;
 			struct hook_place *place =
 				add_place(b, &by_address, &cap, &plan->places[p]);
 			if (!place) {
@@ -342,7 +368,8 @@ struct hook_object *hook_object_get(struct hooks *hooks, struct object *object, 
 	if (!b.result)
 		return NULL;
 	find_stdio(&b);
-	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+	find_annotations(&b);
+	for (unsigned layer = HOOK_MPI; layer <= HOOK_HDF5; layer++) {
 		find_library(&b, layer);
 		find_variables(&b, layer);
 	}

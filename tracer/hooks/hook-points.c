@@ -1,5 +1,6 @@
 /* Breakpoints in an address space. They stay where they are for as long as the code is mapped, so that no
  * thread can slip by; what they displace is emulated, or executed from a copy nearby. */
+#include "tracer/hooks/annotate.h"
 #include "tracer/hooks/library.h"
 #include "tracer/memory.h"
 #include "tracer/remote.h"
@@ -126,7 +127,10 @@ static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, st
 		uint64_t address = module->bias + place->address;
 		if (address < module->begin || address >= module->end)
 			continue;
-		bool user = place->function && !place->function->row;
+		const struct hook_row *row = place->function ? place->function->row : NULL;
+		if (row && row->of_library && annotations_are_theirs(tracer, task))
+			continue;
+		bool user = place->function && !row;
 		if (user && !map_get(&space->points, address)) {
 			if (space->user_hooks >= hooks->options.max_hooks) {
 				beyond++;
@@ -372,8 +376,9 @@ static bool may_be_lifted(const struct hook_function *function)
 {
 	const struct hook_library *library = hook_library(function->layer);
 
+	/* A region that has not been seen to end would go on. */
 	if (!library)
-		return !has_bytes(function);
+		return !has_bytes(function) && function->layer != HOOK_APP;
 	return !function->row->serves && !(library->uses && library->uses(function->row));
 }
 

@@ -59,7 +59,7 @@ static void say_nameless(struct hooks *hooks, struct tracer *tracer, struct task
 	/* With all names a library that is there has been found. */
 	if (!object || object_names(program->object) >= OBJECT_ALL_NAMES)
 		return;
-	for (unsigned layer = HOOK_MPI; layer < HOOK_LAYERS; layer++) {
+	for (unsigned layer = HOOK_MPI; layer <= HOOK_HDF5; layer++) {
 		const char *const *marks = hook_library(layer)->marks;
 		if (!hooks->names[layer] || (object->present & 1U << layer))
 			continue;

@@ -123,6 +123,7 @@ struct hooks {
 	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
 	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
+	bool library_said;      /* that DFTracer's own writes the annotations */
 	unsigned nameless_said; /* bits of layers */
 	unsigned long
 		beyond;     /* functions that --max-hooks left out, in the process with the most */
