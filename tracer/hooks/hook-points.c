@@ -79,7 +79,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	uint64_t address = module->bias + place->address;
 	unsigned char bytes[INSN_MAX];
 
-	if (map_get(&space->points, address))
+	if (map_get(&space->points, address) || (space->brief_over && place->brief))
 		return true;
 	/* What lies there must be what the plan was made from, but for the entry point's mark. */
 	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len)
@@ -360,6 +360,9 @@ void hook_points_drop_return(struct task *task, struct hook_point *point)
 
 #define SECOND 1000000000ULL
 
+/* Stops at most that are spent on learning what brief functions are hooked for. */
+#define BRIEF_MOST 200
+
 static bool has_bytes(const struct hook_function *function)
 {
 	return function->row && function->row->bytes != HOOK_B_NONE;
@@ -402,6 +405,12 @@ void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *
 	task->process->lost[LOST_DROPPED] += missed;
 }
 
+/* @return whether a point that is lifted stays so. */
+static bool is_lifted_for_good(const struct hook_space *space, const struct hook_point *point)
+{
+	return space->withdrawn || (space->brief_over && point->place && point->place->brief);
+}
+
 void hook_points_restore(struct tracer *tracer, struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
@@ -413,7 +422,7 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 	space->lifted_until = UINT64_MAX;
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
-		if (!point->lifted)
+		if (!point->lifted || is_lifted_for_good(space, point))
 			continue;
 		if (tracer->now - point->second < SECOND) {
 			if (point->second + SECOND < space->lifted_until)
@@ -422,6 +431,53 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 			point->lifted = false;
 			space->lifted--;
 		}
+	}
+}
+
+static bool is_settled(const struct hook_space *space)
+{
+	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
+		const struct hook_library *library = hook_library(i);
+		if (library && library->settled && space->states[i] &&
+		    library->settled(space->states[i]))
+			return true;
+	}
+	return false;
+}
+
+/* @return whether some thread is inside a brief function: its end must be seen, or what it calls later would look
+ * like that function's doing. */
+static bool is_in_use(const struct tracer *tracer, const struct mm *mm)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		const struct task *task = slot->value;
+		for (size_t i = 0; task->mm == mm && i < task->nframes; i++) {
+			if (task->frames[i].hook && task->frames[i].hook->brief)
+				return true;
+		}
+	}
+	return false;
+}
+
+void hook_points_end_brief(struct tracer *tracer, struct task *task)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	if (space->brief_over || (++space->brief_hits < BRIEF_MOST && !is_settled(space)) ||
+	    is_in_use(tracer, task->mm))
+		return;
+	space->brief_over = true;
+	while ((slot = map_next(&space->points, &at))) {
+		struct hook_point *point = slot->value;
+		/* It stays on record: threads may have hit it already. */
+		if (point->place && point->place->brief && !point->waiting &&
+		    memory_write(task, point->address, point->insn.bytes, 1) == 0)
+			point->lifted = true;
 	}
 }
 
@@ -490,6 +546,8 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
+	copy->brief_over = space->brief_over;
+	copy->brief_hits = space->brief_hits;
 	copy->lifted_until = space->lifted_until;
 	if (copy_states(copy, space) < 0) {
 		hook_space_free(copy);
@@ -506,7 +564,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		same->slot = point->slot;
 		same->lifted = point->lifted;
 		same->second = point->second;
-		copy->lifted += point->lifted && !space->withdrawn;
+		copy->lifted += point->lifted && !is_lifted_for_good(space, point);
 		same->waiting = point->waiting;
 	}
 	return copy;
