@@ -20,7 +20,9 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 comma := ,
 # There is no static libudev, which hwloc wants.
 topology := $(if $(STATIC),sysfs,hwloc)
-LIBS := libseccomp libelf zlib libmd capstone $(if $(STATIC),,hwloc)
+# ISA-L compresses ten times as fast; there is no static one.
+isal := $(if $(STATIC),,$(shell $(PKG_CONFIG) --exists libisal 2>/dev/null && echo libisal))
+LIBS := libseccomp libelf zlib $(isal) libmd capstone $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
@@ -31,15 +33,16 @@ library_versions = $(shell for l in $(LIBS); do echo $$l $$($(PKG_CONFIG) --modv
 all_cflags = -std=gnu17 $(warnings) $(CFLAGS) $(san_flags) -I. -I$(B) $(pkg_cflags) -D_GNU_SOURCE $(CPPFLAGS)
 
 rooms := base writer seccomp symbols tracer tracer/hooks tracer/arch/$(ARCH) launchers
-lib_sources := $(filter-out launchers/main.c tracer/topology-%.c,$(wildcard $(addsuffix /*.c,$(rooms)))) \
-	tracer/topology-$(topology).c
+lib_sources := $(filter-out launchers/main.c tracer/topology-%.c writer/deflater-%.c,\
+	$(wildcard $(addsuffix /*.c,$(rooms)))) \
+	tracer/topology-$(topology).c writer/deflater-$(if $(isal),isal,zlib).c
 lib_objects := $(lib_sources:%.c=$(B)/obj/%.o)
 main_object := $(B)/obj/launchers/main.o
 # dftrace-check knows the format of traces only, and has libraries of its own.
 check_sources := $(filter-out check/main.c,$(wildcard check/*.c))
 check_objects := $(check_sources:%.c=$(B)/obj/%.o)
 check_main := $(B)/obj/check/main.o
-check_libs = $(shell $(PKG_CONFIG) --libs jansson zlib libmd)
+check_libs = $(shell $(PKG_CONFIG) --libs jansson zlib $(isal) libmd)
 unit_tests := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 	$(filter-out $(addprefix tests/programs/,hooks_lib.c alone.c),\

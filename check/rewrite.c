@@ -7,6 +7,7 @@
 #include "check/source.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -34,7 +34,7 @@ int sink_open(struct sink *sink, const char *path, bool brackets, bool replace, 
 	}
 	sink->path = strdup(path);
 	if (!sink->path || asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0 ||
-	    (sink->compressed && member_stream_new(&sink->stream) < 0)) {
+	    (sink->compressed && !(sink->deflater = deflater_new()))) {
 		free(temporary);
 		free(sink->path);
 		errno = ENOMEM;
@@ -84,11 +84,11 @@ static void put_text_out(struct sink *sink, bool end, const char *last)
 		buf_add_str(&sink->out, last);
 	} else {
 		if (!sink->member_is_open) {
-			member_stream_reset(&sink->stream);
+			deflater_reset(sink->deflater);
 			member_open(&sink->member, &sink->out);
 			sink->member_is_open = true;
 		}
-		if (member_add(&sink->member, &sink->stream, &sink->out, sink->text.data,
+		if (member_add(&sink->member, sink->deflater, &sink->out, sink->text.data,
 			       sink->text.len, end) < 0)
 			failed(sink, ENOMEM);
 		if (end) {
@@ -112,8 +112,7 @@ static void release(struct sink *sink)
 {
 	if (sink->fd >= 0)
 		close(sink->fd);
-	if (sink->compressed)
-		deflateEnd(&sink->stream);
+	deflater_free(sink->deflater);
 	buf_free(&sink->text);
 	buf_free(&sink->out);
 	free(sink->path);

@@ -20,7 +20,7 @@ struct sink {
 	bool member_is_open;
 	int error; /* errno of the first failure, 0: none */
 	struct member member;
-	z_stream stream;
+	struct deflater *deflater; /* NULL: plain */
 	struct buf text;
 	struct buf out;
 };

@@ -22,10 +22,12 @@ class Count:
 
 	def __init__(self):
 		self.passed = self.failed = self.skipped = 0
+		self.failures = []
 
-	def add(self, passed, failed, skipped):
+	def add(self, passed, failures, skipped):
 		self.passed += passed
-		self.failed += failed
+		self.failed += len(failures)
+		self.failures += failures
 		self.skipped += skipped
 
 	def line(self):
@@ -42,8 +44,7 @@ def unit(build, count):
 			 if re.fullmatch(r"test_\w+\.c", name))
 	for name in sources:
 		if name not in names:
-			print(f"{name}: not built")
-			count.add(0, 1, 0)
+			count.add(0, [f"{name}: not built"], 0)
 			continue
 		begin = time.monotonic()
 		try:
@@ -53,16 +54,15 @@ def unit(build, count):
 		except subprocess.TimeoutExpired as late:
 			text, status = (late.stdout or b"").decode("utf-8", "replace"), "time-out"
 		passed = len(re.findall(r"^\[ +OK +\]", text, re.MULTILINE))
-		failed = len(re.findall(r"^\[ +(?:FAILED|ERROR) +\] \w+$", text, re.MULTILINE))
-		skipped = len(re.findall(r"^\[ +SKIPPED +\] \w+$", text, re.MULTILINE))
 		# Its list at the end names the failed ones again.
-		failed = (failed + 1) // 2 if re.search(r"\] +tests?: .*listed below", text) else failed
-		if status != 0 or passed + failed + skipped == 0:
-			failed = max(failed, 1)
+		failures = [f"{name}: {test}" for test in
+			    sorted(set(re.findall(r"^\[ +(?:FAILED|ERROR) +\] (\w+)$", text, re.MULTILINE)))]
+		skipped = len(re.findall(r"^\[ +SKIPPED +\] \w+$", text, re.MULTILINE))
+		if status != 0 or passed + skipped == 0:
+			failures = failures or [f"{name}: status {status}"]
 			print(text)
-			print(f"{name}: status {status}")
-		count.add(passed, failed, skipped)
-		print(f"{name}: {passed} passed, {failed} failed ({time.monotonic() - begin:.1f} s)", flush=True)
+		count.add(passed, failures, skipped)
+		print(f"{name}: {passed} passed, {len(failures)} failed ({time.monotonic() - begin:.1f} s)", flush=True)
 
 
 def cases(build, count, arguments, *, options="", patience=1.0, tracer=None):
@@ -89,26 +89,25 @@ def cases(build, count, arguments, *, options="", patience=1.0, tracer=None):
 		output.close()
 		sys.stdout.flush()
 		if not os.path.exists(report):
-			print(f"pytest ended with {status} and no report")
-			count.add(0, 1, 0)
+			count.add(0, [f"pytest ended with {status} and no report"], 0)
 			continue
 		add_report(report, status, count)
 
 
 def add_report(report, status, count):
-	passed = failed = skipped = 0
+	passed, failures, skipped = 0, [], 0
 	for case in ElementTree.parse(report).iter("testcase"):
 		kinds = {child.tag for child in case}
 		if kinds & {"failure", "error"}:
-			failed += 1
+			failures.append(f"{case.get('classname')}: {case.get('name')}")
 		elif "skipped" in kinds:
 			skipped += 1
 		else:
 			passed += 1
 	# 5: no case selected, as when one file is asked for and there are two shards.
-	if status not in (0, 1, 5) and failed == 0:
-		failed += 1
-	count.add(passed, failed, skipped)
+	if status not in (0, 1, 5) and not failures:
+		failures = [f"pytest ended with {status}"]
+	count.add(passed, failures, skipped)
 
 
 STATIC = os.path.join(os.path.dirname(HERE), "build", "static", "dftrace-run")
@@ -138,6 +137,9 @@ def main():
 			unit(other, count)
 		cases(other, count, plain, patience=4.0)
 	print(f"{time.monotonic() - begin:.0f} s")
+	# Once more, where a reader of a long log looks first.
+	for failure in count.failures:
+		print(f"failed: {failure}")
 	print(count.line())
 	return 1 if count.failed or not count.passed else 0
 

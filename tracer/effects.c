@@ -150,6 +150,11 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		frame->brings_code = (call->args[2] & PROT_EXEC) &&
 				     hooks_expect_code(tracer, task, call->args[0], call->args[1]);
 		break;
+	case EFFECT_MREMAP:
+		frame->brings_code = (call->args[3] & MREMAP_FIXED) &&
+				     hooks_begin_move(task, call->args[0], call->args[1],
+						      call->args[4], call->args[2]);
+		break;
 	case EFFECT_SIGMASK:
 		begin_sigmask(task, call);
 		break;
@@ -205,6 +210,7 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_MMAP:
 		return (call->args[2] & PROT_EXEC) && !(call->args[3] & MAP_ANONYMOUS);
 	case EFFECT_MPROTECT:
+	case EFFECT_MREMAP:
 		return frame->brings_code;
 	default:
 		return false;
@@ -369,6 +375,14 @@ static void notify_mapped(struct tracer *tracer, struct task *task, uint64_t add
 	}
 }
 
+/* The breakpoints of what has moved go before the rest come back. */
+static void end_move(struct tracer *tracer, struct task *task, const struct call *call)
+{
+	if (call->state == CALL_DONE && !call_failed(call))
+		notify_mapped(tracer, task, (uint64_t)call->ret, call->args[2]);
+	hooks_end_move(tracer, task);
+}
+
 static void end_uring_setup(struct task *task, const struct call *call)
 {
 	uint32_t flags;
@@ -386,6 +400,8 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 {
 	const struct call *call = &frame->call;
 
+	if (call->row->effect == EFFECT_MREMAP && frame->brings_code)
+		end_move(tracer, task, call);
 	if (call->state != CALL_DONE)
 		return;
 	if (call_failed(call)) {

@@ -318,17 +318,34 @@ static bool has_own_group(pid_t tid)
 	return ours != theirs && our_nice <= their_nice && in_root_cpu_group();
 }
 
-/* Enters SCHED_IDLE where that does no harm. The workers go along: a group's share is spread over its CPUs
- * by the weight of what runs there, and one thread of the ordinary class would leave the loop's CPU next to
- * nothing of it. */
+static const char *loadavg_path = "/proc/loadavg";
+
+/* @return whether more threads of this host want a CPU than there are. */
+static bool cpus_are_wanted(void)
+{
+	char text[128];
+	long running;
+
+	return !proc_read_text(loadavg_path, text, sizeof(text)) ||
+	       sscanf(text, "%*s %*s %*s %ld/", &running) != 1 ||
+	       running > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Enters SCHED_IDLE where that does no harm: not where every CPU is wanted. There is no idle one then on which
+ * the kernel would resume the tracee, and until the group's load of before is forgotten, which takes a second
+ * on busy CPUs, the loop would get next to nothing. The workers go along: a group's share is spread over its
+ * CPUs by the weight of what runs there, and one thread of the ordinary class would leave the loop's CPU next
+ * to nothing of it. */
 static void decide_class(struct place *place, pid_t tid)
 {
 	const struct sched_param none = {0};
 
 	if (place->class_decided)
 		return;
-	place->class_decided = true;
 	/* With one CPU there is no other to keep the tracee from. */
+	if (place->nallowed > 1 && cpus_are_wanted())
+		return;
+	place->class_decided = true;
 	if (place->nallowed == 1 || !has_own_group(tid) || sched_setscheduler(0, SCHED_IDLE, &none))
 		return;
 	pthread_mutex_lock(&place->lock);
@@ -406,6 +423,8 @@ static void look_together(struct place *place, pid_t tid, int cpu, uint64_t gap,
 	}
 	if (place->looks < MEETING_LOOKS)
 		return;
+	if (place->met < MEETING_MIN)
+		decide_class(place, tid);
 	if (place->met < MEETING_MIN && place->nallowed > 1 && gap <= SPIN_GAP_NS &&
 	    now >= place->hold_until) {
 		part(place, cpu);

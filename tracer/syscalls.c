@@ -130,6 +130,7 @@ bool syscall_row_is_state(const struct syscall_row *row)
 	case EFFECT_SIGACTION:
 	case EFFECT_MMAP:
 	case EFFECT_MPROTECT:
+	case EFFECT_MREMAP:
 	case EFFECT_IOCTL:
 	case EFFECT_WAIT4:
 	case EFFECT_WAITID:

@@ -24,6 +24,7 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 {
 	const struct filter_condition has_file = {3, MAP_ANONYMOUS, 0};
 	const struct filter_condition executable = {2, PROT_EXEC, PROT_EXEC};
+	const struct filter_condition to_a_place = {3, MREMAP_FIXED, MREMAP_FIXED};
 	const struct filter_condition is_trap = {0, UINT32_MAX, SIGTRAP};
 	size_t n = 0;
 
@@ -57,6 +58,13 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
 			else if (selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 1, {executable}};
+			break;
+		case EFFECT_MREMAP:
+			/* Code has to go to where it is expected. */
+			if (selected)
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			else if (selection->traps)
+				rules[n++] = (struct filter_rule){row->nr, 1, {to_a_place}};
 			break;
 		case EFFECT_SIGMASK:
 			if (selection->traps)

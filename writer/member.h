@@ -2,11 +2,9 @@
 #ifndef WRITER_MEMBER_H
 #define WRITER_MEMBER_H
 
-#include "base/buf.h"
+#include "writer/deflater.h"
 
-#include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
 
 enum {
 	MEMBER_STORED = 5,                /* bytes of a stored block without its contents */
@@ -17,12 +15,6 @@ struct member {
 	uint32_t crc;
 	uint64_t size; /* uncompressed */
 };
-
-/* Prepares a raw deflate stream. @return 0, or -1 with errno ENOMEM. */
-int member_stream_new(z_stream *stream);
-
-/* Makes the stream forget what it saw. */
-void member_stream_reset(z_stream *stream);
 
 /* Appends the header of a new member. */
 void member_open(struct member *member, struct buf *out);
@@ -35,7 +27,7 @@ void member_store(struct member *member, struct buf *out, const char *bytes, siz
  * member_close may follow, or another, reset stream. Without, some bytes may still be in the
  * stream.
  * @return 0, or -1 with errno ENOMEM. */
-int member_add(struct member *member, z_stream *stream, struct buf *out, const char *bytes,
+int member_add(struct member *member, struct deflater *deflater, struct buf *out, const char *bytes,
 	       size_t len, bool flush);
 
 /* Appends what ends the member after `text` (short, may be empty) as its last bytes. The member

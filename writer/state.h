@@ -55,7 +55,7 @@ TAILQ_HEAD(trace_list, trace);
  * a flush any other, reset stream may go on with the member. */
 struct stream {
 	TAILQ_ENTRY(stream) in_writer; /* least recently used first */
-	z_stream z;
+	struct deflater *deflater;
 	struct trace *trace; /* NULL: none's */
 	bool busy;           /* a worker has it */
 };

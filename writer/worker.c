@@ -14,7 +14,7 @@ static struct stream *take_stream(struct writer *writer, struct trace *trace, bo
 	*own = stream != NULL;
 	if (!stream && writer->stream_count < STREAMS_MOST) {
 		stream = calloc(1, sizeof(*stream));
-		if (stream && member_stream_new(&stream->z) < 0) {
+		if (stream && !(stream->deflater = deflater_new())) {
 			free(stream);
 			stream = NULL;
 		}
@@ -249,9 +249,9 @@ static int add_chunk(struct worker *worker, struct trace *trace, const struct ch
 	if (out->len == 0 && member->size >= MEMBER_BYTES) {
 		member_close(member, out, "", 0);
 		member_open(member, out);
-		member_stream_reset(&trace->stream->z);
+		deflater_reset(trace->stream->deflater);
 	}
-	return member_add(member, &trace->stream->z, out, chunk->lines.data, chunk->lines.len,
+	return member_add(member, trace->stream->deflater, out, chunk->lines.data, chunk->lines.len,
 			  flush);
 }
 
@@ -351,7 +351,7 @@ static void serve(struct worker *worker, struct trace *trace)
 	}
 	pthread_mutex_unlock(&writer->lock);
 	if (!own)
-		member_stream_reset(&trace->stream->z);
+		deflater_reset(trace->stream->deflater);
 	if (!TAILQ_EMPTY(&chunks))
 		write_chunks(worker, trace, &chunks);
 	pthread_mutex_lock(&writer->lock);

@@ -117,7 +117,7 @@ void writer_destroy(struct writer *writer)
 	}
 	while ((stream = TAILQ_FIRST(&writer->streams))) {
 		TAILQ_REMOVE(&writer->streams, stream, in_writer);
-		deflateEnd(&stream->z);
+		deflater_free(stream->deflater);
 		free(stream);
 	}
 	for (unsigned i = 0; i < writer->nworkers; i++)

@@ -1,5 +1,6 @@
 /* Makes memory executable, time and again, as programs do that write code; then maps a library's code as data into
- * the middle of it and makes that executable, too.
+ * the middle of it and makes that executable, too, moves it elsewhere, and makes it executable once more by another
+ * call.
  * usage: hooks_jit TIMES LIBRARY; prints `func` as hooks_ends does, for -x hooked_library. */
 #include "say.h"
 
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define PAGE  4096UL
 #define PAGES 64UL
@@ -42,6 +44,16 @@ static function *map_again(const char *path, function *loaded, unsigned char *pa
 	return (function *)(void *)(page + offset % PAGE);
 }
 
+/* The page of the function, moved to another place. */
+static function *move(function *from, unsigned char *to)
+{
+	uintptr_t offset = (uintptr_t)from % PAGE;
+
+	CHECK(mremap((void *)((uintptr_t)from - offset), PAGE, PAGE, MREMAP_FIXED | MREMAP_MAYMOVE,
+		     to) == to);
+	return (function *)(void *)(to + offset);
+}
+
 int main(int argc, char **argv)
 {
 	long times = argc == 3 ? atol(argv[1]) : 0;
@@ -61,6 +73,19 @@ int main(int argc, char **argv)
 	function *again = map_again(argv[2], loaded, pages + PAGES / 2 * PAGE);
 	for (long i = 0; i < 20; i++)
 		sum += loaded(i) + again(i);
-	printf("func\thooked_library\t40\t0\t%ld\n", sum);
+	again = move(again, pages + PAGES / 4 * PAGE);
+	for (long i = 0; i < 20; i++)
+		sum += loaded(i) + again(i);
+	CHECK(syscall(SYS_pkey_mprotect, (uintptr_t)again & ~(PAGE - 1), PAGE, PROT_READ, -1) == 0);
+	CHECK(syscall(SYS_pkey_mprotect, (uintptr_t)again & ~(PAGE - 1), PAGE,
+		      PROT_READ | PROT_EXEC, -1) == 0);
+	for (long i = 0; i < 20; i++)
+		sum += loaded(i) + again(i);
+	/* To where it may not go. */
+	CHECK(mremap((void *)((uintptr_t)again & ~(PAGE - 1)), PAGE, PAGE,
+		     MREMAP_FIXED | MREMAP_MAYMOVE, (void *)1) == MAP_FAILED);
+	for (long i = 0; i < 20; i++)
+		sum += loaded(i) + again(i);
+	printf("func\thooked_library\t160\t0\t%ld\n", sum);
 	return 0;
 }

@@ -21,6 +21,8 @@ static void memory(void)
 	say_no_ret("mmap", "mmap", NULL, NULL, 0);
 	CALL(mprotect, "mprotect", map, 8192L, PROT_READ | PROT_WRITE);
 	CALL(mprotect, "mprotect", map + 1, 4096L, PROT_READ);
+	CALL(pkey_mprotect, "pkey_mprotect", map, 8192L, PROT_READ | PROT_WRITE, -1);
+	CALL(pkey_mprotect, "pkey_mprotect", map, 4096L, PROT_READ, 99);
 	CALL(madvise, "madvise", map, 4096L, MADV_DONTNEED);
 	CALL(madvise, "madvise", map, 4096L, 9999);
 	map = (char *)syscall(SYS_mremap, map, 8192L, 12288L, MREMAP_MAYMOVE, NULL);

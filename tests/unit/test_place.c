@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -360,6 +361,21 @@ static void end_workers(struct worker *workers, pthread_barrier_t *done)
 		CHECK(pthread_join(workers[i].thread, NULL) == 0);
 }
 
+/* Makes the tracer believe that `running` threads of the host want a CPU. */
+static void say_running(long running)
+{
+	static char path[64];
+	static int file = -1;
+
+	if (file < 0) {
+		CHECK((file = memfd_create("loadavg", MFD_CLOEXEC)) >= 0);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+		loadavg_path = path;
+	}
+	CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0);
+	CHECK(dprintf(file, "0.00 0.00 0.00 %ld/999 77\n", running) > 0);
+}
+
 static void own_group(void)
 {
 	uint64_t now = 1000000000;
@@ -368,11 +384,21 @@ static void own_group(void)
 	pthread_barrier_t placed, done, late_placed, late_done;
 
 	CHECK(setsid() > 0);
+	bool busy = cpus_are_wanted();
+	say_running(sysconf(_SC_NPROCESSORS_ONLN) + 1);
 	struct place *place = place_new(true);
 	CHECK(place);
 	start_workers(early, place, &placed, &done);
 	CHECK(sched_getscheduler(0) == SCHED_OTHER);
 	CHECK(sched_getscheduler(early[0].tid) == SCHED_OTHER);
+	/* Where every CPU is wanted it would get too little. */
+	stop(place, tracee, MANY, &now, 10000);
+	CHECK(sched_getscheduler(0) == SCHED_OTHER);
+	/* There it would take long to get through the rest. */
+	if (busy)
+		_exit(0);
+	say_running(1);
+	stop(place, tracee, 20, &now, 10000000);
 	stop(place, tracee, MANY, &now, 10000);
 	CHECK(sched_getscheduler(0) == SCHED_IDLE);
 	CHECK(sched_getscheduler(tracee) == SCHED_OTHER);

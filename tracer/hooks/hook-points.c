@@ -23,6 +23,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static void remove_point(struct hook_space *space, struct hook_point *point)
 {
 	map_remove(&space->points, point->address);
+	if (point->lifted && space->lifted && !hook_point_is_lifted_for_good(space, point))
+		space->lifted--;
 	free(point);
 }
 
@@ -59,7 +61,7 @@ static struct hook_point *add_point(struct hook_space *space, uint64_t address,
 	return point;
 }
 
-static bool write_breakpoint(struct task *task, uint64_t address)
+bool hook_point_write(struct task *task, uint64_t address)
 {
 	const unsigned char breakpoint = ARCH_BREAKPOINT;
 	return memory_write(task, address, &breakpoint, 1) == 0;
@@ -92,7 +94,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
-	    !write_breakpoint(task, address)) {
+	    !hook_point_write(task, address)) {
 		remove_point(space, point);
 		return false;
 	}
@@ -335,7 +337,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
-	    !write_breakpoint(task, address)) {
+	    !hook_point_write(task, address)) {
 		remove_point(space, point);
 		return false;
 	}
@@ -356,154 +358,6 @@ void hook_points_drop_return(struct task *task, struct hook_point *point)
 			free_slot(task->mm->hooks, point->slot);
 		remove_point(task->mm->hooks, point);
 	}
-}
-
-#define SECOND 1000000000ULL
-
-/* Stops at most that are spent on learning what brief functions are hooked for. */
-#define BRIEF_MOST 200
-
-static bool has_bytes(const struct hook_function *function)
-{
-	return function->row && function->row->bytes != HOOK_B_NONE;
-}
-
-/* @return whether calls of the function can be missed without making others wrong. */
-static bool may_be_lifted(const struct hook_function *function)
-{
-	const struct hook_library *library = hook_library(function->layer);
-
-	if (!library)
-		return !has_bytes(function);
-	return !function->row->serves && !(library->uses && library->uses(function->row));
-}
-
-void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
-		       struct hook_point *point)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct hook_function *function = point->place->function;
-
-	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
-		return;
-	if (tracer->now - point->second >= SECOND) {
-		point->second = tracer->now;
-		point->hits = 0;
-	}
-	if (++point->hits <= hooks->options.limit ||
-	    memory_write(task, point->address, point->insn.bytes, 1) < 0)
-		return;
-	point->lifted = true;
-	space->lifted++;
-	uint64_t until = point->second + SECOND;
-	if (space->lifted == 1 || until < space->lifted_until)
-		space->lifted_until = until;
-	/* At the rate that it had; unhooked it is faster, so this is the least. */
-	uint64_t spent = tracer->now - point->second;
-	uint64_t missed = spent ? point->hits * (SECOND - spent) / spent : point->hits;
-	function->dropped += missed;
-	task->process->lost[LOST_DROPPED] += missed;
-}
-
-/* @return whether a point that is lifted stays so. */
-static bool is_lifted_for_good(const struct hook_space *space, const struct hook_point *point)
-{
-	return space->withdrawn || (space->brief_over && point->place && point->place->brief);
-}
-
-void hook_points_restore(struct tracer *tracer, struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	size_t at = 0;
-
-	if (!space || !space->lifted || tracer->now < space->lifted_until)
-		return;
-	space->lifted_until = UINT64_MAX;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		if (!point->lifted || is_lifted_for_good(space, point))
-			continue;
-		if (tracer->now - point->second < SECOND) {
-			if (point->second + SECOND < space->lifted_until)
-				space->lifted_until = point->second + SECOND;
-		} else if (write_breakpoint(task, point->address)) {
-			point->lifted = false;
-			space->lifted--;
-		}
-	}
-}
-
-static bool is_settled(const struct hook_space *space)
-{
-	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
-		const struct hook_library *library = hook_library(i);
-		if (library && library->settled && space->states[i] &&
-		    library->settled(space->states[i]))
-			return true;
-	}
-	return false;
-}
-
-/* @return whether some thread is inside a brief function: its end must be seen, or what it calls later would look
- * like that function's doing. */
-static bool is_in_use(const struct tracer *tracer, const struct mm *mm)
-{
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(&tracer->tasks, &at))) {
-		const struct task *task = slot->value;
-		for (size_t i = 0; task->mm == mm && i < task->nframes; i++) {
-			if (task->frames[i].hook && task->frames[i].hook->brief)
-				return true;
-		}
-	}
-	return false;
-}
-
-void hook_points_end_brief(struct tracer *tracer, struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	size_t at = 0;
-
-	if (space->brief_over || (++space->brief_hits < BRIEF_MOST && !is_settled(space)) ||
-	    is_in_use(tracer, task->mm))
-		return;
-	space->brief_over = true;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		/* It stays on record: threads may have hit it already. */
-		if (point->place && point->place->brief && !point->waiting &&
-		    memory_write(task, point->address, point->insn.bytes, 1) == 0)
-			point->lifted = true;
-	}
-}
-
-void hooks_withdraw(struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	unsigned layers = 0;
-	size_t at = 0;
-
-	if (!space || space->withdrawn)
-		return;
-	space->withdrawn = true;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		if (point->place && point->place->function)
-			layers |= 1U << point->place->function->layer;
-		memory_write(task, point->address, point->insn.bytes, 1);
-		/* It stays on record: threads may have hit it already. */
-		point->lifted = true;
-	}
-	space->lifted = 0;
-	/* Streams are in every program, found or not. */
-	task->process->lost[LOST_UNHOOKED_STDIO]++;
-	task->process->lost[LOST_UNHOOKED_MPI] += layers >> HOOK_MPI & 1;
-	task->process->lost[LOST_UNHOOKED_HDF5] += layers >> HOOK_HDF5 & 1;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)
@@ -564,7 +418,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		same->slot = point->slot;
 		same->lifted = point->lifted;
 		same->second = point->second;
-		copy->lifted += point->lifted && !is_lifted_for_good(space, point);
+		copy->lifted += point->lifted && !hook_point_is_lifted_for_good(space, point);
 		same->waiting = point->waiting;
 	}
 	return copy;

@@ -68,6 +68,14 @@ bool hooks_expect_code(struct tracer *tracer, struct task *task, uint64_t addres
 /* A file is being mapped, executable or not. */
 void hooks_file_mapped(struct task *task);
 
+/* Memory of the program is about to go from one place to another; breakpoints in both leave it until that is done.
+ * @return whether there may be code to hook afterwards. */
+bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, uint64_t to,
+		      uint64_t to_length);
+
+/* It is done, or has failed. */
+void hooks_end_move(struct tracer *tracer, struct task *task);
+
 /* Ends calls of hooked functions that a system call made at `sp` cannot come from. */
 void hooks_stale(struct tracer *tracer, struct task *task, uint64_t sp, uint64_t now);
 

@@ -102,6 +102,7 @@ struct hook_space {
 	unsigned long user_hooks;
 	void *states[HOOK_LAYERS]; /* what layers know of the program's objects */
 	unsigned lifted;           /* points that are lifted */
+	unsigned moves;            /* of memory with such points, that have begun */
 	uint64_t lifted_until;     /* when the first of them goes back, ns */
 };
 
@@ -163,6 +164,12 @@ void hook_points_drop_return(struct task *task, struct hook_point *point);
 
 /* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
+
+/* Puts a breakpoint at the address. @return whether it could be written. */
+bool hook_point_write(struct task *task, uint64_t address);
+
+/* hook-lifting.c. @return whether a point that is lifted stays so. */
+bool hook_point_is_lifted_for_good(const struct hook_space *space, const struct hook_point *point);
 
 /* Counts a hit of an entry; beyond the limit the breakpoint is lifted until the second is over. */
 void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
