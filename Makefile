@@ -22,7 +22,7 @@ comma := ,
 topology := $(if $(STATIC),sysfs,hwloc)
 # ISA-L compresses ten times as fast; there is no static one.
 isal := $(if $(STATIC),,$(shell $(PKG_CONFIG) --exists libisal 2>/dev/null && echo libisal))
-LIBS := libseccomp libelf zlib $(isal) libmd capstone $(if $(STATIC),,hwloc)
+LIBS := libseccomp libelf zlib $(isal) libmd capstone yaml-0.1 $(if $(STATIC),,hwloc)
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Werror
 san_flags := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # Asked for only when something is compiled, so that `make setup` works before the libraries are there.
@@ -51,11 +51,12 @@ programs := $(patsubst tests/programs/%.c,$(B)/tests/programs/%,\
 
 .PHONY: all static setup demo test test-full unit programs examples lint lint-code format bench install uninstall clean
 
-all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1)
+all: $(addprefix $(B)/,dftrace-run dftrace-run.1 dftrace-check dftrace-check.1) \
+	$(addprefix $(B)/completions/,dftrace-run dftrace-check)
 
 # One file that needs no libraries where it runs.
 static:
-	$(Q)for l in seccomp elf z md capstone stdc++ c; do \
+	$(Q)for l in seccomp elf z md capstone yaml stdc++ c; do \
 		[ -f "$$($(CC) -print-file-name=lib$$l.a)" ] || \
 			{ echo "make static: there is no lib$$l.a; install the static form of lib$$l" >&2; exit 1; }; \
 	done
@@ -106,6 +107,16 @@ $(B)/man-check: tools/man-check.c tools/man-text.c $(B)/libcheck.a $(B)/libdftra
 $(B)/dftrace-check.1: $(B)/man-check
 	$(call say,GEN,$@)
 	$(Q)$(B)/man-check >$@
+
+$(B)/completion: tools/completion.c tools/man-text.c $(B)/libcheck.a $(B)/libdftrace.a
+	$(call say,CC,$<)
+	$(Q)$(CC) $(all_cflags) $(LDFLAGS) $^ $(check_libs) $(pkg_libs) -o $@
+
+$(B)/completions/%: $(B)/completion tools/completion.bash
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(B)/completion $(@F); cat tools/completion.bash; echo; echo complete -F PROGRAM $(@F); } | \
+		sed 's/PROGRAM/_$(subst -,_,$(@F))/g' >$@
 
 $(B)/tests/unit/test_check_%: tests/unit/test_check_%.c $(B)/libcheck.a $(B)/libdftrace.a
 	$(call say,CC,$<)
@@ -208,10 +219,13 @@ install: all
 	install -D -m 755 $(B)/dftrace-check $(DESTDIR)$(PREFIX)/bin/dftrace-check
 	install -D -m 644 $(B)/dftrace-run.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-run.1
 	install -D -m 644 $(B)/dftrace-check.1 $(DESTDIR)$(PREFIX)/share/man/man1/dftrace-check.1
+	install -D -m 644 $(B)/completions/dftrace-run $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-run
+	install -D -m 644 $(B)/completions/dftrace-check $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dftrace-check
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,dftrace-run dftrace-check)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,dftrace-run.1 dftrace-check.1)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/bash-completion/completions/,dftrace-run dftrace-check)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')

@@ -1,7 +1,8 @@
 #include "base/option.h"
 
+#include "base/nearest.h"
+
 #include <ctype.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,52 +30,16 @@ void option_add_name(struct buf *out, const struct option_row *row)
 		buf_addf(out, "-%c", row->letter);
 }
 
-/* The number of single-character changes between two words: insert, remove, replace. */
-static unsigned distance(const char *a, const char *b)
+/* @return the option that was probably meant by `--name`, NULL when none is near. */
+static const char *nearest(const struct option_table *table, const char *name)
 {
-	unsigned row[64];
-	size_t len = strlen(b);
-
-	if (len >= sizeof(row) / sizeof(row[0]))
-		return UINT_MAX;
-	for (size_t j = 0; j <= len; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; *a; a++, i++) {
-		unsigned diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= len; j++) {
-			unsigned best = diagonal + (*a != b[j - 1]);
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[len];
-}
-
-/* @return the option that was probably meant by `--name`, NULL when none is near. A wrong letter or
- * two are near, and so is a name with something missing or added at either end. */
-static const struct option_row *nearest(const struct option_table *table, const char *name)
-{
-	const struct option_row *found = NULL;
-	unsigned best = UINT_MAX;
+	struct nearest found = {0};
 
 	for (size_t i = 0; i < table->count; i++) {
-		const struct option_row *row = &table->rows[i];
-		if (!row->name || !row->shown)
-			continue;
-		unsigned d = distance(name, row->name);
-		bool contained =
-			strlen(name) > 2 && (strstr(row->name, name) || strstr(name, row->name));
-		if (d < best && (contained || d <= 2)) {
-			best = d;
-			found = row;
-		}
+		if (table->rows[i].name && table->rows[i].shown)
+			nearest_try(&found, name, table->rows[i].name);
 	}
-	return found;
+	return found.word;
 }
 
 /* Lists the options that begin with `len` bytes of `name`; hidden ones when there are no others.
@@ -112,11 +77,11 @@ static int refuse_name(const struct option_table *table, const char *word, struc
 		buf_add_str(error, ": could be ");
 		buf_add(error, candidates.data, candidates.len);
 	} else {
-		const struct option_row *near = nearest(table, name);
+		const char *near = nearest(table, name);
 		buf_add_str(error, "unknown option ");
 		option_add_quoted(error, word);
 		if (near)
-			buf_addf(error, ": did you mean --%s?", near->name);
+			buf_addf(error, ": did you mean --%s?", near);
 		else
 			buf_addf(error, ": %s --help lists the options", table->program);
 	}

@@ -1,6 +1,6 @@
 /* Events: their times, results, sizes and references; the start and the end of a process. */
-#include "check/bytes.h"
 #include "check/verify.h"
+#include "writer/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static void count_event(struct verify *verify, const struct line *line, const st
 		category->errors++;
 	if ((!known || ret == 0) && !line->arg[ARG_SIZE_SUM])
 		return;
-	const struct bytes_row *row = bytes_row(place->name);
+	const struct bytes_row *row = bytes_row(place->name.at, place->name.len);
 	if (!row)
 		return;
 	uint64_t bytes = moved(verify, line, place, row, ret);

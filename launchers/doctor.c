@@ -85,20 +85,13 @@ static void print_table(struct doctor *doctor, FILE *out)
 	fputs(state == DOCTOR_OK ? "\n" : ".\n", out);
 }
 
-static void print_string(FILE *out, const char *text)
-{
-	char inside[PUT_ESCAPED * 512];
-	size_t len = strlen(text);
-
-	/* No row is longer. */
-	char *end = put_escaped(inside, text, len < 512 ? len : 512);
-	fprintf(out, "\"%.*s\"", (int)(end - inside), inside);
-}
-
 static void print_field(FILE *out, const char *name, const char *text)
 {
-	fprintf(out, ",\"%s\":", name);
-	print_string(out, text ? text : "");
+	struct buf value = {0};
+
+	put_json(&value, text ? text : "");
+	fprintf(out, ",\"%s\":%s", name, buf_str(&value) ? buf_str(&value) : "\"\"");
+	buf_free(&value);
 }
 
 static void print_json(struct doctor *doctor, FILE *out)

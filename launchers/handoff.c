@@ -126,6 +126,13 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.paths_given = from->paths_given,
 		.names_kernel = from->names_kernel,
 		.compress = !from->no_compress,
+		.metadata = !from->no_metadata,
+		.thread_ids = !from->no_tids,
+		.core_affinity = from->core_affinity,
+		.buffer_bytes = from->buffer_size,
+		.summary = from->summary,
+		.summary_only = from->summary_only,
+		.json = from->json,
 		.max_files = from->max_files,
 		.placement = !from->no_placement,
 		.quiet = from->quiet,
@@ -137,8 +144,7 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 		.use_vm_readv = !from->no_vm_readv,
 	};
 	for (unsigned i = 0; i < HOOK_LAYERS; i++) {
-		if (selection_has_layer(&from->selection, i) &&
-		    !(i == HOOK_STDIO && from->no_stdio))
+		if (selection_has_layer(&from->selection, i))
 			to->hooks.written[i] = from->selection.hooks[i];
 	}
 }
@@ -155,6 +161,26 @@ static void show_prefix(struct buf *out, const struct options *options)
 			      .rank = info->values[RANK_RANK] ? info->values[RANK_RANK] : "*",
 			      .host = host,
 			      .pid = "*",
+			      .job = info->values[RANK_JOBID],
+		      });
+}
+
+/* The summary's file with its expansions made; empty when there is none. */
+static void expand_summary_file(struct buf *out, const struct options *options, pid_t program)
+{
+	const struct rank_info *info = &options->own.info;
+	char host[HOST_NAME_MAX + 1] = "";
+	char pid[16];
+
+	if (!options->summary_file)
+		return;
+	gethostname(host, sizeof(host) - 1);
+	snprintf(pid, sizeof(pid), "%d", (int)program);
+	prefix_expand(out, options->summary_file,
+		      &(struct prefix_values){
+			      .rank = info->values[RANK_RANK],
+			      .host = host,
+			      .pid = pid,
 			      .job = info->values[RANK_JOBID],
 		      });
 }
@@ -224,6 +250,7 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	struct labeler labeler;
 	struct buf sources = {0};
 	struct buf shown = {0};
+	struct buf summary_file = {0};
 	struct buf error = {0};
 	bool followed = false;
 
@@ -234,6 +261,9 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	print_sources(options, &sources);
 	show_prefix(&shown, options);
 	tracer_options.shown_prefix = buf_str(&shown) ? buf_str(&shown) : options->output;
+	expand_summary_file(&summary_file, options, pid);
+	if (summary_file.len)
+		tracer_options.summary_file = buf_str(&summary_file);
 	tracer_options.first = &labeler.observer;
 	tracer_options.settings = buf_str(&sources);
 	struct hook_pattern *patterns = make_patterns(options);
@@ -248,6 +278,7 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 		labeler_free(&labeler);
 		buf_free(&sources);
 		buf_free(&shown);
+		buf_free(&summary_file);
 		free(patterns);
 		return false;
 	}
@@ -275,6 +306,7 @@ bool handoff_trace(struct channel *channel, const struct options *options, pid_t
 	labeler_free(&labeler);
 	buf_free(&sources);
 	buf_free(&shown);
+	buf_free(&summary_file);
 	free(patterns);
 	return followed;
 }

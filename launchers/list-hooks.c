@@ -44,7 +44,7 @@ int list_hooks(const struct options *options)
 		hooks_choose(layer, written, wanted);
 		for (size_t i = 0; i < table->count; i++) {
 			const struct hook_row *row = &table->rows[i];
-			bool on = written[i] && !(layer == HOOK_STDIO && options->no_stdio);
+			bool on = written[i];
 			/* A function may have several rows, for other names of it. */
 			if (row->mode == HOOK_NEVER || (last && strcmp(last, row->name) == 0))
 				continue;

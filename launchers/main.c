@@ -5,6 +5,7 @@
 #include "base/mount.h"
 #include "launchers/admit.h"
 #include "launchers/doctor.h"
+#include "launchers/dump-config.h"
 #include "launchers/explain.h"
 #include "launchers/list-hooks.h"
 #include "launchers/options.h"
@@ -65,42 +66,61 @@ static void note_file_system(struct options *options, const char *dir)
 		close(fd);
 }
 
-/* Creates the directories of the prefix, as far as they are the same for all processes.
- * @return 0, or EXIT_OURS when traces could not be written there. */
-static int prepare_output(struct options *options)
+/* @return 0, or EXIT_OURS, said why. */
+static int make_or_say(char *dir, const char *what, const char *option)
 {
-	const char *output = options->output_absolute;
-	struct buf dir = {0};
+	int reason = make_directory(dir);
+
+	if (reason)
+		start_say("%s cannot be written to %s: %s; choose another place with %s", what, dir,
+			  strerror(reason), option);
+	return reason ? EXIT_OURS : 0;
+}
+
+/* Creates the directories of a pattern, as far as they are the same for all processes; `dir` becomes the last of them.
+ * @return 0, or EXIT_OURS when files could not be written there. */
+static int prepare_directory(const char *pattern, const char *what, const char *option,
+			     struct buf *dir)
+{
 	char host[HOST_NAME_MAX + 1] = "";
 	struct prefix_values values = {.host = host};
-	int reason = 0;
-	char *common = strndup(output, prefix_common(output));
+	char *common = strndup(pattern, prefix_common(pattern));
 
 	gethostname(host, sizeof(host) - 1);
 	if (common)
-		prefix_expand(&dir, common, &values);
-	free(common);
-	if (!common || !buf_str(&dir)) {
-		buf_free(&dir);
+		prefix_expand(dir, common, &values);
+	if (!common || !buf_str(dir)) {
+		free(common);
 		return EXIT_OURS;
 	}
-	strrchr(dir.data, '/')[1] = '\0';
-	reason = make_directory(dir.data);
-	if (reason)
-		start_say("traces cannot be written to %s: %s; choose another place with -o",
-			  dir.data, strerror(reason));
-	else
+	free(common);
+	strrchr(dir->data, '/')[1] = '\0';
+	return make_or_say(dir->data, what, option);
+}
+
+/* Creates the directories that are written to. @return 0, or EXIT_OURS when that cannot be. */
+static int prepare_output(struct options *options)
+{
+	struct buf dir = {0};
+	int status = 0;
+
+	if (options->summary_file) {
+		status = prepare_directory(options->summary_file, "the summary", "--summary-file",
+					   &dir);
+		buf_free(&dir);
+	}
+	if (status || options->summary_only)
+		return status;
+	status = prepare_directory(options->output_absolute, "traces", "-o", &dir);
+	if (status == 0)
 		note_file_system(options, dir.data);
 	buf_free(&dir);
-	if (reason || !options->stage)
-		return reason ? EXIT_OURS : 0;
-	buf_addf(&dir, "%s/", options->stage);
-	reason = buf_str(&dir) ? make_directory(dir.data) : ENOMEM;
-	if (reason)
-		start_say("traces cannot be written to %s: %s; choose another place with --stage",
-			  options->stage, strerror(reason));
-	buf_free(&dir);
-	return reason ? EXIT_OURS : 0;
+	if (status == 0 && options->stage) {
+		buf_addf(&dir, "%s/", options->stage);
+		status = buf_str(&dir) ? make_or_say(dir.data, "traces", "--stage") : EXIT_OURS;
+		buf_free(&dir);
+	}
+	return status;
 }
 
 static int run_untraced(const struct options *options, const char *path, struct buf *error)
@@ -178,6 +198,8 @@ static int act(enum options_action action, struct options *options)
 			return list_hooks(options) == 0 ? 0 : EXIT_OURS;
 		for (size_t i = 0; i < options->warnings.count && options_speaks(options); i++)
 			start_say("%s", options->warnings.items[i]);
+		if (options->dump_config)
+			return dump_config(options, stdout) < 0 ? EXIT_OURS : 0;
 		if (options->print_command)
 			return print_command(options, stdout) < 0 ? EXIT_OURS : 0;
 		return options->doctor ? doctor(options) : run(options);

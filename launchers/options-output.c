@@ -17,6 +17,17 @@ static bool strip_ending(char *text, const char *ending)
 	return true;
 }
 
+static int check_expansions(const char *option, const char *value, struct buf *error)
+{
+	if (!prefix_check(value))
+		return 0;
+	buf_addf(error, "%s ", option);
+	option_add_quoted(error, value);
+	buf_add_str(error, ": known are %r (rank), %h (host), %p (process id), %j (job) "
+			   "and %% (a percent sign)");
+	return -1;
+}
+
 int options_set_output(struct options *options, const char *value, struct buf *error)
 {
 	if (strcmp(value, "-") == 0) {
@@ -25,13 +36,8 @@ int options_set_output(struct options *options, const char *value, struct buf *e
 			    "standard output; give a prefix such as out/run1");
 		return -1;
 	}
-	if (prefix_check(value)) {
-		buf_add_str(error, "--output ");
-		option_add_quoted(error, value);
-		buf_add_str(error, ": known are %r (rank), %h (host), %p (process id), %j (job) "
-				   "and %% (a percent sign)");
+	if (check_expansions("--output", value, error) < 0)
 		return -1;
-	}
 	char *output = strdup(value);
 	if (!output) {
 		options_no_memory(error);
@@ -118,4 +124,22 @@ int options_set_stage(struct options *options, const char *value, struct buf *er
 	options->stage = text ? strdup(text) : NULL;
 	buf_free(&path);
 	return options->stage ? 0 : options_no_memory(error);
+}
+
+int options_set_path(char **to, const char *option, const char *value, struct buf *error)
+{
+	struct buf path = {0};
+
+	if (check_expansions(option, value, error) < 0)
+		return -1;
+	if (add_base(&path, value, option, true, error) < 0) {
+		buf_free(&path);
+		return -1;
+	}
+	buf_add_str(&path, value);
+	const char *text = buf_str(&path);
+	free(*to);
+	*to = text ? strdup(text) : NULL;
+	buf_free(&path);
+	return *to ? 0 : options_no_memory(error);
 }

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <sys/stat.h>
 
 #define COMM_BYTES 15
+#define ALL_IO     "!posix,!stdio,!mpi,!hdf5"
 
 int options_no_memory(struct buf *error)
 {
@@ -127,25 +129,51 @@ static int add_excludes(struct options *options, const char *list, struct buf *e
 	}
 }
 
-/* Reads one of two words. @return 0 for the first, 1 for the second, -1 with the sentence. */
-static int choice(enum option_id id, const char *value, const char *first, const char *second,
-		  struct buf *error)
+int options_choose(const char *words, const char *value)
 {
-	if (strcmp(value, first) == 0)
-		return 0;
-	if (strcmp(value, second) == 0)
-		return 1;
+	size_t value_len = strlen(value);
+
+	for (int i = 0;; i++) {
+		size_t len = strcspn(words, "|");
+		if (len == value_len && strncasecmp(words, value, len) == 0)
+			return i;
+		if (!words[len])
+			return -1;
+		words += len + 1;
+	}
+}
+
+void options_add_words(struct buf *out, const char *words)
+{
+	for (;;) {
+		size_t len = strcspn(words, "|");
+		buf_add(out, words, len);
+		words += len;
+		if (!*words++)
+			return;
+		buf_add_str(out, strchr(words, '|') ? ", " : " or ");
+	}
+}
+
+/* Reads one of several words. @return which, -1 with the sentence. */
+static int choice(enum option_id id, const char *value, const char *words, struct buf *error)
+{
+	int which = options_choose(words, value);
+
+	if (which >= 0)
+		return which;
 	option_add_name(error, &option_rows[id]);
 	buf_add_char(error, ' ');
 	option_add_quoted(error, value);
-	buf_addf(error, " is unknown: give %s or %s", first, second);
+	buf_add_str(error, " is unknown: give ");
+	options_add_words(error, words);
 	return -1;
 }
 
-static int set_choice(enum option_id id, const char *value, const char *first, const char *second,
-		      bool *is_second, struct buf *error)
+static int set_choice(enum option_id id, const char *value, const char *words, bool *is_second,
+		      struct buf *error)
 {
-	int which = choice(id, value, first, second, error);
+	int which = choice(id, value, words, error);
 	if (which < 0)
 		return -1;
 	*is_second = which == 1;
@@ -154,7 +182,7 @@ static int set_choice(enum option_id id, const char *value, const char *first, c
 
 static int set_tracer(struct options *options, const char *value, struct buf *error)
 {
-	int which = choice(OPTION_TRACER, value, "detached", "parent", error);
+	int which = choice(OPTION_TRACER, value, "detached|parent", error);
 	if (which < 0)
 		return -1;
 	options->tracer = which ? TRACER_FORM_PARENT : TRACER_FORM_DETACHED;
@@ -257,27 +285,42 @@ static int set_rank(struct options *options, const char *value, struct buf *erro
 	if (set_count("--rank", "a rank: give one from 0 up", value, 0, &rank, error) < 0)
 		return -1;
 	free(options->rank);
+	free(options->summary_file);
+	config_file_free(&options->file);
 	/* As a number is written: without zeros in front. */
 	return asprintf(&options->rank, "%lu", rank) < 0 ? options_no_memory(error) : 0;
 }
 
-int options_note(struct options *options, enum option_id id, const char *value,
-		 const char *variable, struct buf *error)
+int options_add_setting(struct setting **list, size_t *count, struct setting setting,
+			struct buf *error)
 {
-	struct setting *settings =
-		reallocarray(options->settings, options->nsettings + 1, sizeof(*options->settings));
-	if (!settings)
+	struct setting *longer = reallocarray(*list, *count + 1, sizeof(**list));
+
+	if (!longer)
 		return options_no_memory(error);
-	options->settings = settings;
-	settings[options->nsettings++] = (struct setting){(int)id, value, variable};
+	*list = longer;
+	longer[(*count)++] = setting;
 	return 0;
+}
+
+int options_note(struct options *options, enum option_id id, const char *value, const char *source,
+		 struct buf *error)
+{
+	return options_add_setting(&options->settings, &options->nsettings,
+				   (struct setting){(int)id, value, source}, error);
 }
 
 /* Options that only say yes, and where. */
 static const size_t flags[OPTION_COUNT] = {
 	[OPTION_NO_COMPRESS] = offsetof(struct options, no_compress),
 	[OPTION_NO_PLACEMENT] = offsetof(struct options, no_placement),
-	[OPTION_NO_STDIO] = offsetof(struct options, no_stdio),
+	[OPTION_NO_METADATA] = offsetof(struct options, no_metadata),
+	[OPTION_NO_TIDS] = offsetof(struct options, no_tids),
+	[OPTION_CORE_AFFINITY] = offsetof(struct options, core_affinity),
+	[OPTION_SUMMARY] = offsetof(struct options, summary),
+	[OPTION_SUMMARY_TOO] = offsetof(struct options, summary),
+	[OPTION_SUMMARY_ONLY] = offsetof(struct options, summary_only),
+	[OPTION_DUMP_CONFIG] = offsetof(struct options, dump_config),
 	[OPTION_DEBUG] = offsetof(struct options, debug),
 	[OPTION_DOCTOR] = offsetof(struct options, doctor),
 	[OPTION_LIST_HOOKS] = offsetof(struct options, list_hooks),
@@ -302,6 +345,17 @@ static int set_quiet(struct options *options, bool quiet)
 	return OPTIONS_RUN;
 }
 
+static int set_log_level(struct options *options, const char *value, struct buf *error)
+{
+	int level = choice(OPTION_LOG_LEVEL, value, "error|warn|info|debug", error);
+	if (level < 0)
+		return -1;
+	if (level == 2)
+		return set_quiet(options, false);
+	options->debug |= level == 3;
+	return OPTIONS_RUN;
+}
+
 /* The selection repeats what it does not know as it is. */
 static int set_selection(struct options *options, const char *value, struct buf *error)
 {
@@ -314,14 +368,31 @@ static int set_selection(struct options *options, const char *value, struct buf 
 	return -1;
 }
 
+/* What the modes, and each -e, start from. */
+static int set_init(struct options *options, const char *value, struct buf *error)
+{
+	int mode = choice(OPTION_INIT, value, "preload|hybrid|function", error);
+	if (mode < 0)
+		return -1;
+	options->init = mode == 0 ? INIT_PRELOAD : mode == 1 ? INIT_HYBRID : INIT_FUNCTION;
+	return mode == 2 ? set_selection(options, ALL_IO, error) : OPTIONS_RUN;
+}
+
+static int set_summary_file(struct options *options, const char *value, struct buf *error)
+{
+	if (!*value || value[strlen(value) - 1] == '/') {
+		buf_add_str(error,
+			    "--summary-file needs the name of a file, such as out/summary.txt");
+		return -1;
+	}
+	options->summary = true;
+	return options_set_path(&options->summary_file, "--summary-file", value, error);
+}
+
 int options_apply(struct options *options, enum option_id id, const char *value, bool *all,
 		  struct buf *error)
 {
 	switch (id) {
-	case OPTION_HELP:
-		return OPTIONS_HELP;
-	case OPTION_VERSION:
-		return OPTIONS_VERSION;
 	case OPTION_ATTACH:
 		return option_refuse_attach(error);
 	case OPTION_OUTPUT:
@@ -336,14 +407,22 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 		return add_data_dirs(options, value, all, error);
 	case OPTION_TRACE:
 		return set_selection(options, value, error);
+	case OPTION_INIT:
+		return set_init(options, value, error);
+	case OPTION_NO_POSIX:
+		return set_selection(options, "!posix", error);
+	case OPTION_NO_STDIO:
+		return set_selection(options, "!stdio", error);
+	case OPTION_NO_IO:
+		return set_selection(options, ALL_IO, error);
 	case OPTION_EXCLUDE:
 		return add_excludes(options, value, error);
 	case OPTION_FORMAT:
-		return set_choice(id, value, "v1", "v2", &options->v2, error);
+		return set_choice(id, value, "v1|v2", &options->v2, error);
 	case OPTION_PATHS:
-		return set_choice(id, value, "absolute", "given", &options->paths_given, error);
+		return set_choice(id, value, "absolute|given", &options->paths_given, error);
 	case OPTION_NAMES:
-		return set_choice(id, value, "trace", "kernel", &options->names_kernel, error);
+		return set_choice(id, value, "trace|kernel", &options->names_kernel, error);
 	case OPTION_MAX_FILES:
 		return set_count("--max-files", "files: give one from 1 up, or 0 for no limit",
 				 value, 0, &options->max_files, error);
@@ -360,6 +439,13 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 		return add_hook_file(options, value, error);
 	case OPTION_SYMBOLS:
 		return add_symbols(options, value, error);
+	case OPTION_BUFFER_SIZE:
+		return set_count("--buffer-size", "bytes: give one from 0 up", value, 0,
+				 &options->buffer_size, error);
+	case OPTION_SUMMARY_FILE:
+		return set_summary_file(options, value, error);
+	case OPTION_LOG_LEVEL:
+		return set_log_level(options, value, error);
 	case OPTION_TRACER:
 		return set_tracer(options, value, error);
 	case OPTION_QUIET:
@@ -373,7 +459,14 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 	}
 }
 
-static int parse_words(struct options *options, int argc, char **argv, bool *all, struct buf *error)
+/* The options that were given, in their order. */
+struct words {
+	struct setting *items;
+	size_t count;
+};
+
+/* Reads the words without doing what they say. @return as options_apply. */
+static int parse_words(struct words *words, int argc, char **argv, struct buf *error)
 {
 	struct option names[OPTION_COUNT + 1];
 	char letters[2 * OPTION_COUNT + 4];
@@ -398,38 +491,87 @@ static int parse_words(struct options *options, int argc, char **argv, bool *all
 		if (value == '?' || value == ':' || !row)
 			return option_refuse(value, argv[at], error);
 		enum option_id id = (enum option_id)(row - option_rows);
-		int action = options_apply(options, id, optarg, all, error);
-		if (action != OPTIONS_RUN)
-			return action;
-		if (options_note(options, id, optarg, NULL, error) < 0)
+		if (id == OPTION_HELP)
+			return OPTIONS_HELP;
+		if (id == OPTION_VERSION)
+			return OPTIONS_VERSION;
+		if (options_add_setting(&words->items, &words->count,
+					(struct setting){(int)id, optarg, NULL}, error) < 0)
 			return -1;
 	}
 }
 
-int options_parse(struct options *options, int argc, char **argv, struct buf *error)
+/* Does what the words say: those about the mode, which the others start from, or all others. */
+static int apply_words(struct options *options, const struct words *words, bool modes, bool *all,
+		       struct buf *error)
 {
-	bool all = false;
+	const struct setting *last = NULL;
 
-	*options = (struct options){.max_hooks = 4096};
-	selection_default(&options->selection);
-	int action = argc > 0 ? parse_words(options, argc, argv, &all, error) : OPTIONS_RUN;
-	if (action != OPTIONS_RUN)
-		return action;
-	if (options_read_environment(options, &all, error) < 0)
+	for (size_t i = 0; i < words->count; i++) {
+		const struct setting *word = &words->items[i];
+		enum option_id id = (enum option_id)word->id;
+		if (modes && id == OPTION_INIT)
+			last = word;
+		if (modes || id == OPTION_INIT)
+			continue;
+		if (options_apply(options, id, word->value, all, error) < 0 ||
+		    options_note(options, id, word->value, NULL, error) < 0)
+			return -1;
+	}
+	if (!last)
+		return 0;
+	if (options_apply(options, OPTION_INIT, last->value, all, error) < 0)
 		return -1;
-	if (all)
-		strings_free(&options->data_dirs);
-	options->argc = argc > 0 ? argc - optind : 0;
-	options->argv = argc > 0 ? argv + optind : argv;
-	if (options->json && !options->doctor) {
-		buf_add_str(error, "--json says how --doctor is to print: give both");
+	return options_note(options, OPTION_INIT, last->value, NULL, error);
+}
+
+/* The command line wins over the environment, so it comes last. */
+static int apply_all(struct options *options, const struct words *words, bool *all,
+		     struct buf *error)
+{
+	if (apply_words(options, words, true, all, error) < 0 ||
+	    options_read_settings(options, words->items, words->count, all, error) < 0)
+		return -1;
+	return apply_words(options, words, false, all, error);
+}
+
+/* @return 0, or -1 with the sentence about what does not go together. */
+static int check_together(const struct options *options, struct buf *error)
+{
+	if (options->json && !options->doctor && !options->dump_config && !options->summary) {
+		buf_add_str(error, "--json says how --doctor, --dump-config or --summary is to "
+				   "print: give one of them");
 		return -1;
 	}
-	if (options->argc == 0 && !options->doctor && !options->list_hooks) {
+	if (options->argc == 0 && !options->doctor && !options->list_hooks &&
+	    !options->dump_config) {
 		buf_add_str(error,
 			    "no program to run; usage: " OPTIONS_USAGE ", see dftrace-run --help");
 		return -1;
 	}
+	return 0;
+}
+
+int options_parse(struct options *options, int argc, char **argv, struct buf *error)
+{
+	struct words words = {0};
+	bool all = false;
+
+	*options = (struct options){.max_hooks = 4096};
+	selection_default(&options->selection);
+	int action = argc > 0 ? parse_words(&words, argc, argv, error) : OPTIONS_RUN;
+	options->argc = argc > 0 ? argc - optind : 0;
+	options->argv = argc > 0 ? argv + optind : argv;
+	if (action == OPTIONS_RUN && apply_all(options, &words, &all, error) < 0)
+		action = -1;
+	free(words.items);
+	if (action != OPTIONS_RUN)
+		return action;
+	if (all)
+		strings_free(&options->data_dirs);
+	options->summary |= options->summary_only;
+	if (check_together(options, error) < 0)
+		return -1;
 	if (ranks_own(&options->own) < 0)
 		return options_no_memory(error);
 	if (options->rank)
@@ -458,7 +600,10 @@ void options_free(struct options *options)
 	free(options->output_absolute);
 	free(options->stage);
 	free(options->rank);
+	free(options->summary_file);
+	config_file_free(&options->file);
 	free(options->settings);
+	free(options->ignored);
 	rank_list_free(&options->ranks);
 	ranks_own_free(&options->own);
 	strings_free(&options->data_dirs);

@@ -3,6 +3,7 @@
 #define LAUNCHERS_OPTIONS_H
 
 #include "base/buf.h"
+#include "launchers/config-file.h"
 #include "launchers/rank-list.h"
 #include "launchers/ranks.h"
 #include "launchers/strings.h"
@@ -22,9 +23,15 @@ enum tracer_form {
 
 /* What was set, and where. */
 struct setting {
-	int id;               /* an enum option_id */
-	const char *value;    /* NULL: the option takes none */
-	const char *variable; /* of the environment; NULL: the command line */
+	int id;             /* an enum option_id */
+	const char *value;  /* NULL: the option takes none */
+	const char *source; /* "DFTRACER_INIT", "conf.yaml:7"; NULL: the command line */
+};
+
+enum init_mode {
+	INIT_HYBRID,
+	INIT_PRELOAD,
+	INIT_FUNCTION, /* the program's own functions only */
 };
 
 struct options {
@@ -34,19 +41,26 @@ struct options {
 	char *stage;           /* where files are written before they are moved; NULL: none */
 	struct strings data_dirs; /* absolute and normalised; none: everything is recorded */
 	struct strings exclude;   /* see options_excludes */
-	struct selection selection;
+	enum init_mode init;
+	struct selection selection; /* of --init, --no-posix and the like, and -e */
 
 	struct strings hooks;       /* patterns of -x and --hook-file */
 	struct strings symbol_dirs; /* absolute */
 	unsigned long max_hooks;
 	unsigned long hook_limit; /* 0: none */
-	bool no_stdio;
 
 	bool v2;           /* --format v2 */
 	bool paths_given;  /* --paths given */
 	bool names_kernel; /* --names kernel */
 	bool no_compress;
-	unsigned long max_files; /* 0: no limit */
+	bool no_metadata;
+	bool no_tids;
+	bool core_affinity;
+	unsigned long buffer_size; /* 0: as many bytes as is good */
+	unsigned long max_files;   /* 0: no limit */
+	bool summary;              /* print one */
+	bool summary_only;         /* and write no traces */
+	char *summary_file;        /* absolute, with expansions as of the prefix; NULL: stderr */
 	enum tracer_form tracer;
 	bool no_placement;
 
@@ -60,13 +74,18 @@ struct options {
 
 	struct setting *settings; /* in the order of being applied */
 	size_t nsettings;
+	struct config_file file; /* by --config */
+	struct setting
+		*ignored; /* what was set and changes nothing; `id` is a row of environment.def */
+	size_t nignored;
 
 	bool quiet;
 	unsigned verbose; /* how many -v */
 	bool debug;
 	bool doctor; /* look at the host, and at the program if there is one, instead of running it */
 	bool list_hooks;
-	bool json; /* … and print JSON */
+	bool dump_config;
+	bool json;
 
 	/* Steps of the fallback ladder, forced for tests. */
 	bool no_seccomp;

@@ -62,6 +62,8 @@ static bool is_the_lines_own(int id)
 	case OPTION_OUTPUT:
 	case OPTION_DATA_DIR:
 	case OPTION_STAGE:
+	case OPTION_SUMMARY_FILE:
+	case OPTION_CONFIG: /* what it says stands in the line */
 	case OPTION_PRINT_COMMAND:
 		return true;
 	default: /* -q and -v may have been taken back */
@@ -79,6 +81,8 @@ int print_command(const struct options *options, FILE *out)
 	add_option(&line, OPTION_OUTPUT, options->output_absolute);
 	if (options->stage)
 		add_option(&line, OPTION_STAGE, options->stage);
+	if (options->summary_file)
+		add_option(&line, OPTION_SUMMARY_FILE, options->summary_file);
 	add_data_dirs(&line, options);
 	for (size_t i = 0; i < options->nsettings; i++) {
 		if (!is_the_lines_own(options->settings[i].id))
@@ -102,7 +106,7 @@ void print_sources(const struct options *options, struct buf *out)
 		if (!name)
 			continue;
 		buf_addf(out, "%s%s: %s", out->len ? ", " : "", name,
-			 setting->variable ? setting->variable : "command line");
+			 setting->source ? setting->source : "command line");
 	}
 	if (!out->len)
 		buf_add_str(out, "all defaults");

@@ -2,9 +2,11 @@
  * that the program itself uses, the rest stands below. */
 #include "launchers/options-table.h"
 #include "launchers/options.h"
+#include "launchers/settings.h"
 #include "tools/man-text.h"
 #include "version.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 static void print_options(void)
@@ -105,28 +107,63 @@ static const char exit_status[] =
 	".TP\n.B 126\nthe program was found and cannot be executed\n"
 	".TP\n.B 127\nthe program was not found\n";
 
+static void print_variable(const struct settings_row *row)
+{
+	fputs(".TP\n\\fB", stdout);
+	man_print_text(row->variable ? row->variable : row->keys);
+	fputs("\\fR", stdout);
+	if (row->variable && row->keys) {
+		fputs(" (", stdout);
+		man_print_text(row->keys);
+		putchar(')');
+	}
+	putchar('\n');
+	man_print_text(row->help);
+	if (row->kind == SETTINGS_REFUSED) {
+		fputs("; accepted is ", stdout);
+		man_print_text(row->accepted);
+	}
+	putchar('\n');
+}
+
+static bool is_kind(const struct settings_row *row, enum settings_kind kind)
+{
+	return kind == SETTINGS_IGNORED || kind == SETTINGS_REFUSED
+		       ? row->kind == kind
+		       : row->kind != SETTINGS_IGNORED && row->kind != SETTINGS_REFUSED;
+}
+
+static void print_settings(enum settings_kind kind)
+{
+	for (size_t i = 0; i < settings_row_count; i++) {
+		if (is_kind(&settings_rows[i], kind))
+			print_variable(&settings_rows[i]);
+	}
+}
+
 static void print_environment(void)
 {
-	static const struct {
-		const char *name;
-		const char *help;
-	} variables[] = {
-#define VARIABLE(name, option, kind, help) {name, help},
-#include "launchers/environment.def"
-	};
-
-	fputs(".SH ENVIRONMENT\n"
-	      "The program gets the environment unchanged. These variables stand for options, "
-	      "which "
-	      "win over them; yes is 1, true, yes or on, no is 0, false, no or off.\n",
+	fputs(".SH ENVIRONMENT AND SETTINGS FILE\n"
+	      "The program gets the environment unchanged. These variables, and the keys of the "
+	      "YAML "
+	      "file that \\fB\\-\\-config\\fR or \\fBDFTRACER_CONFIGURATION\\fR names, stand for "
+	      "options: an option wins over a variable, and a variable over a key. Yes is 1, "
+	      "true, yes "
+	      "or on, no is 0, false, no or off, in any case; set to nothing they are not set. A "
+	      "wrong "
+	      "value is an error, and an unknown name that begins with DFTRACER_, or an unknown "
+	      "key, a "
+	      "warning. Keys are written with a dot between a section and what is in it; a key "
+	      "with ! "
+	      "says yes where the variable says no. The section \\fBprofiler\\fR is the same as "
+	      "\\fBtracer\\fR. \\fB\\-\\-dump\\-config\\fR prints what is in force, and why.\n",
 	      stdout);
-	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-		fputs(".TP\n\\fB", stdout);
-		man_print_text(variables[i].name);
-		fputs("\\fR\n", stdout);
-		man_print_text(variables[i].help);
-		putchar('\n');
-	}
+	print_settings(SETTINGS_VALUE);
+	fputs(".PP\nThese are refused, since they ask for what dftrace does not do:\n", stdout);
+	print_settings(SETTINGS_REFUSED);
+	fputs(".PP\nThese are accepted, if their value is a legal one, and change nothing:\n",
+	      stdout);
+	print_settings(SETTINGS_IGNORED);
 }
 
 static const char tail[] =

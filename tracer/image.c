@@ -174,6 +174,22 @@ void image_confirm_size(struct tracer *tracer, struct process *process, int size
 	confirm(tracer, process, "world_size", text);
 }
 
+/* Writes which CPUs the process may use, as the kernel lists them: "0-3,8". */
+static void note_affinity(struct tracer *tracer, const struct process *process)
+{
+	static const char key[] = "\nCpus_allowed_list:\t";
+
+	if (proc_read_all(process->pid, "status", &tracer->text) < 0)
+		return;
+	const char *text = buf_str(&tracer->text);
+	char *list = text ? strstr(text, key) : NULL;
+	if (!list)
+		return;
+	list += sizeof(key) - 1;
+	list[strcspn(list, "\n")] = '\0';
+	trace_property(process->trace, "core_affinity", list);
+}
+
 struct trace *image_trace(struct tracer *tracer, struct task *task)
 {
 	struct process *process = task->process;
@@ -208,6 +224,8 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 	snprintf(form, sizeof(form), "dftrace %s%s", tracer->filter ? "seccomp" : "ptrace",
 		 tracer->options->parent_form ? " parent" : "");
 	trace_property(process->trace, "tracer", form);
+	if (tracer->options->core_affinity)
+		note_affinity(tracer, process);
 	return process->trace;
 }
 

@@ -250,6 +250,9 @@ int tracer_run(struct tracer *tracer)
 		STAILQ_INSERT_HEAD(&tracer->spare, status, link);
 	}
 	int saved = errno;
+	/* With what outlived the program. */
+	if (tracer->options->summary_file)
+		report_summary(tracer);
 	timer_delete(timer);
 	errno = saved;
 	return result == WAIT_NOTHING_LEFT ? 0 : -1;

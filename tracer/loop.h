@@ -73,6 +73,9 @@ void watchdog_tick(struct tracer *tracer, uint64_t now);
 /* report.c: the exit line; only once. */
 void report_exit(struct tracer *tracer, uint64_t now);
 
+/* report.c: the summary, if one is wanted and has changed since. */
+void report_summary(struct tracer *tracer);
+
 /* debug.c: a line of --debug. */
 void debug_stop(struct tracer *tracer, const struct status *status, enum stop_kind kind);
 

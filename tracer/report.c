@@ -1,6 +1,7 @@
 /* What the tracer says of itself: one line on stderr when the main program ends. */
 #include "tracer/loop.h"
 #include "tracer/lost.h"
+#include "writer/summary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,23 +43,39 @@ static int open_nonblocking(int fd)
 	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_APPEND);
 }
 
-static void write_line(int fd, const char *line, size_t len)
+/* @return whether all of it was taken. */
+static bool write_line(int fd, const char *line, size_t len)
 {
 	struct pollfd poller = {.fd = fd, .events = POLLOUT};
 	struct stat st;
 
 	if (poll(&poller, 1, STDERR_PATIENCE_MS) != 1 || !(poller.revents & POLLOUT) ||
 	    fstat(fd, &st) < 0)
-		return;
-	if (S_ISSOCK(st.st_mode)) {
-		(void)!send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-		return;
-	}
+		return false;
+	if (S_ISSOCK(st.st_mode))
+		return send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 	/* Room in a pipe may be gone again by the time of the write. */
 	int own = S_ISREG(st.st_mode) ? -1 : open_nonblocking(fd);
-	(void)!write(own >= 0 ? own : fd, line, len);
+	ssize_t written = write(own >= 0 ? own : fd, line, len);
 	if (own >= 0)
 		close(own);
+	return written == (ssize_t)len;
+}
+
+/* More than goes into a pipe at once, for as long as its reader takes it. */
+static void write_text(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t part = len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES;
+		/* Whole lines, where there are others between. */
+		const char *end = memrchr(text, '\n', part);
+		if (end)
+			part = (size_t)(end - text) + 1;
+		if (!write_line(fd, text, part))
+			return;
+		text += part;
+		len -= part;
+	}
 }
 
 /* What is not where it belongs. */
@@ -108,6 +125,12 @@ static void add_lost(struct tracer *tracer, struct buf *line, const uint64_t los
 		buf_addf(line, "; %s", buf_str(&tracer->warnings));
 }
 
+/* @return the main program's rank, NULL: none is known. */
+static const char *rank_of(const struct tracer *tracer)
+{
+	return tracer->confirmed_rank[0] ? tracer->confirmed_rank : tracer->options->rank;
+}
+
 static uint64_t total_lost(const uint64_t lost[LOST_COUNT], const struct writer_totals *totals)
 {
 	uint64_t total = totals->lost_events;
@@ -154,46 +177,126 @@ static void add_verbose(struct tracer *tracer, struct buf *line)
 	buf_add_char(line, '\n');
 }
 
+/* The line's beginning: how many events, and where. */
+static void add_counts(struct tracer *tracer, struct buf *line, const uint64_t lost[LOST_COUNT],
+		       const struct writer_totals *totals)
+{
+	struct timespec cpu = {0};
+	const char *rank = rank_of(tracer);
+	bool written = !tracer->options->summary_only;
+	uint64_t events = written ? totals->events : summary_events(tracer->summary);
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	buf_addf(line, "dftrace-run: %s%s%s%llu event%s ", rank ? "rank " : "", rank ? rank : "",
+		 rank ? ": " : "", (unsigned long long)events, events == 1 ? "" : "s");
+	if (written)
+		buf_addf(line, "in %llu file%s ", (unsigned long long)totals->files,
+			 totals->files == 1 ? "" : "s");
+	buf_addf(line, "(%llu lost), %lld ms tracer CPU",
+		 (unsigned long long)total_lost(lost, totals),
+		 (long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000);
+	if (written)
+		buf_addf(line, " -> %s-*%s", tracer->options->shown_prefix,
+			 tracer->options->compress ? ".pfw.gz" : ".pfw");
+	else
+		buf_add_str(line, ", no traces (--summary-only)");
+}
+
+static void render_summary(struct tracer *tracer, struct buf *out)
+{
+	const char *rank = rank_of(tracer);
+	struct buf title = {0};
+
+	if (tracer->options->json) {
+		summary_print_json(out, tracer->summary);
+		return;
+	}
+	buf_addf(&title, "dftrace-run: %s%s%ssummary", rank ? "rank " : "", rank ? rank : "",
+		 rank ? ": " : "");
+	struct summary_style style = {
+		.title = buf_str(&title) ? buf_str(&title) : "summary",
+		.all_files = tracer->options->verbose > 0,
+	};
+	summary_print(out, tracer->summary, &style);
+	buf_free(&title);
+}
+
+/* Replaces the summary's file. @return 0, or -1 with errno. */
+static int write_file(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -1;
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		text += n;
+		len -= (size_t)n;
+	}
+	int error = len > 0 ? errno : 0;
+	close(fd);
+	errno = error;
+	return error ? -1 : 0;
+}
+
+void report_summary(struct tracer *tracer)
+{
+	const char *path = tracer->options->summary_file;
+	struct buf text = {0};
+
+	if (!tracer->summary || !tracer->main_execed ||
+	    (tracer->summarized && tracer->summarized == summary_events(tracer->summary)))
+		return;
+	tracer->summarized = summary_events(tracer->summary);
+	render_summary(tracer, &text);
+	if (text.failed)
+		tracer_warn(tracer, "the summary is left out: out of memory");
+	else if (!path && tracer->report_fd >= 0)
+		write_text(tracer->report_fd, text.data, text.len);
+	else if (path && write_file(path, text.data, text.len) < 0)
+		tracer_warn(tracer, "the summary cannot be written to %s: %s", path,
+			    strerror(errno));
+	buf_free(&text);
+}
+
 void report_exit(struct tracer *tracer, uint64_t now)
 {
 	struct writer_totals totals;
 	uint64_t lost[LOST_COUNT];
-	struct timespec cpu = {0};
 	struct buf line = {0};
-	const char *rank =
-		tracer->confirmed_rank[0] ? tracer->confirmed_rank : tracer->options->rank;
+	const char *rank = rank_of(tracer);
 
-	if (tracer->report_fd < 0)
+	if (tracer->reported)
+		return;
+	tracer->reported = true;
+	if (tracer->report_fd < 0 && !tracer->options->summary_file)
 		return;
 	sum_lost(tracer, lost);
 	/* What was not waited for yet: earlier images, and processes that go on. */
 	writer_settle(tracer->writer, now + SETTLE_NS);
 	writer_totals(tracer->writer, &totals);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	totals.events += totals.late_events;
 	totals.files += totals.late_files;
-	buf_addf(
-		&line,
-		"dftrace-run: %s%s%s%llu event%s in %llu file%s (%llu lost), %lld ms tracer CPU -> "
-		"%s-*%s",
-		rank ? "rank " : "", rank ? rank : "", rank ? ": " : "",
-		(unsigned long long)totals.events, totals.events == 1 ? "" : "s",
-		(unsigned long long)totals.files, totals.files == 1 ? "" : "s",
-		(unsigned long long)total_lost(lost, &totals),
-		(long long)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000, tracer->options->shown_prefix,
-		tracer->options->compress ? ".pfw.gz" : ".pfw");
+	/* One rank speaks for all, unless another has something of its own to say. */
+	bool first = !rank || strcmp(rank, "0") == 0 || tracer->options->verbose;
+	if (first || tracer->options->summary_file)
+		report_summary(tracer);
+	add_counts(tracer, &line, lost, &totals);
 	add_lost(tracer, &line, lost, &totals, now);
 	if (line.len > LINE_MAX_BYTES - 1)
 		line.len = LINE_MAX_BYTES - 1;
 	buf_add_char(&line, '\n');
 	if (tracer->options->verbose)
 		add_verbose(tracer, &line);
-	/* One rank speaks for all, unless another has something of its own to say. */
-	bool speaks = !rank || strcmp(rank, "0") == 0 || tracer->options->verbose ||
-		      tracer->contradicted || has_losses(lost, &totals);
-	if (!line.failed && !tracer->options->quiet && tracer->main_execed && speaks)
+	bool speaks = first || tracer->contradicted || has_losses(lost, &totals);
+	if (tracer->report_fd >= 0 && !line.failed && !tracer->options->quiet &&
+	    tracer->main_execed && speaks)
 		write_line(tracer->report_fd, line.data, line.len);
 	buf_free(&line);
-	close(tracer->report_fd);
+	if (tracer->report_fd >= 0)
+		close(tracer->report_fd);
 	tracer->report_fd = -1;
 }

@@ -203,3 +203,52 @@ int selection_apply(struct selection *selection, const char *items, struct buf *
 		p++;
 	}
 }
+
+/* A part of a table: its name when all that can be is recorded, how much of it when less is. */
+static void describe_part(struct buf *out, const char *name, size_t on, size_t all)
+{
+	if (on == 0)
+		return;
+	buf_addf(out, "%s%s", out->len ? " " : "", name);
+	if (on < all)
+		buf_addf(out, "(%zu of %zu)", on, all);
+}
+
+static void describe_class(const struct selection *selection, enum syscall_class class,
+			   struct buf *out)
+{
+	size_t all = 0;
+	size_t on = 0;
+
+	for (size_t i = 0; i < syscall_row_count; i++) {
+		if (syscall_rows[i].class == class && syscall_rows[i].written) {
+			all++;
+			on += selection->rows[i];
+		}
+	}
+	if (class == CLASS_IPC)
+		on = all = selection->ipc;
+	describe_part(out, classes[class].name, on, all);
+}
+
+void selection_describe(const struct selection *selection, struct buf *out)
+{
+	size_t before = out->len;
+
+	for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+		if (class != CLASS_STATE)
+			describe_class(selection, class, out);
+	}
+	for (unsigned layer = 0; layer < HOOK_LAYERS; layer++) {
+		const struct hook_table *table = &hook_tables[layer];
+		size_t wanted = 0;
+		size_t on = 0;
+		for (size_t i = 0; i < table->count; i++) {
+			wanted += table->rows[i].mode == HOOK_DEFAULT;
+			on += selection->hooks[layer][i];
+		}
+		describe_part(out, table->name, on, on > wanted ? on : wanted);
+	}
+	if (out->len == before)
+		buf_add_str(out, "nothing");
+}

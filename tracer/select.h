@@ -31,6 +31,10 @@ int selection_apply(struct selection *selection, const char *items, struct buf *
 /* @return whether any function of the layer is recorded. */
 bool selection_has_layer(const struct selection *selection, enum hook_layer layer);
 
+/* Appends what is recorded: classes and layers, and how much of them where it is not all, as in
+ * "%data %desc(1 of 20) stdio". */
+void selection_describe(const struct selection *selection, struct buf *out);
+
 /* Lists the classes with what they hold, for --help and the manual: one call per class, in order.
  * @return false behind the last one. `on`: part of the default set. */
 bool selection_class(unsigned index, const char **name, const char **what, bool *on);

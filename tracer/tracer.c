@@ -5,6 +5,7 @@
 #include "tracer/place.h"
 #include "tracer/privileges.h"
 #include "version.h"
+#include "writer/summary.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,13 +40,18 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	tracer->place = place_new(options->placement);
 	if (!tracer->place)
 		goto fail;
+	if (options->summary && !(tracer->summary = summary_new()))
+		goto fail;
 	struct writer_options writer = {
 		.prefix = options->prefix,
 		.stage = options->stage,
 		.v2 = options->v2,
 		.compress = options->compress,
-		.metadata = true,
-		.thread_ids = true,
+		.metadata = options->metadata,
+		.thread_ids = options->thread_ids,
+		.buffer_bytes = options->buffer_bytes,
+		.discard = options->summary_only,
+		.summary = tracer->summary,
 		.max_files = options->max_files,
 		.version = DFTRACE_VERSION,
 		.worker_started = place_worker,
@@ -133,6 +139,7 @@ void tracer_free(struct tracer *tracer)
 	const uint64_t patience = (tracer->options->stage ? 3600 : 10) * 1000000000ULL;
 	if (tracer->writer)
 		writer_free(tracer->writer, clock_now(&tracer->clock) + patience);
+	summary_free(tracer->summary);
 	hooks_free(tracer->hooks);
 	place_free(tracer->place);
 	buf_free(&tracer->warnings);

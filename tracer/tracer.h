@@ -35,7 +35,15 @@ struct tracer_options {
 	bool paths_given;
 	bool names_kernel;
 	bool compress;
+	bool metadata; /* see struct writer_options, and of the next two */
+	bool thread_ids;
+	size_t buffer_bytes;
+	bool core_affinity; /* write which CPUs a process may use */
 	unsigned long max_files;
+	bool summary;             /* say what the events add up to */
+	bool summary_only;        /* and write no traces */
+	bool json;                /* the summary as JSON */
+	const char *summary_file; /* absolute; NULL: stderr */
 	bool placement;
 	bool quiet;
 	unsigned verbose;
@@ -62,6 +70,8 @@ struct tracer {
 	const struct tracer_options *options;
 	struct clock clock;
 	struct writer *writer;
+	struct summary *summary; /* NULL: none is wanted */
+	uint64_t summarized;     /* events in what was written to the summary's file */
 	struct place *place;
 	bool filter; /* the program runs under our seccomp filter: stops come only for wanted calls */
 	bool pass_through; /* tracing has ended: stops are answered, nothing is recorded */
@@ -98,6 +108,7 @@ struct tracer {
 	uint64_t stops;
 	uint64_t images;     /* programs and forks of them that were seen */
 	struct buf warnings; /* sentences for the exit line, joined by "; " */
+	bool reported;       /* the exit line's time has come */
 	int report_fd;       /* stderr, until the exit line is out; -1 then */
 	FILE *debug;         /* NULL: no --debug */
 

@@ -54,3 +54,17 @@ char *put_escaped(char *p, const char *bytes, size_t len)
 	}
 	return p;
 }
+
+void put_json(struct buf *out, const char *text)
+{
+	size_t len = strlen(text);
+	char *start = buf_reserve(out, len * PUT_ESCAPED + 2);
+
+	if (!start)
+		return;
+	char *p = start;
+	*p++ = '"';
+	p = put_escaped(p, text, len);
+	*p++ = '"';
+	out->len += (size_t)(p - start);
+}

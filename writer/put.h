@@ -3,6 +3,8 @@
 #ifndef WRITER_PUT_H
 #define WRITER_PUT_H
 
+#include "base/buf.h"
+
 #include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,5 +101,8 @@ static inline char *put_hash(char *p, uint64_t hash)
 /* Bytes as the inside of a JSON string: valid UTF-8 stays, every byte that is not part of a valid
  * sequence becomes U+FFFD. Takes at most PUT_ESCAPED bytes for each. */
 char *put_escaped(char *p, const char *bytes, size_t len);
+
+/* Appends a JSON string with its quotes. */
+void put_json(struct buf *out, const char *text);
 
 #endif

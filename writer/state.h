@@ -8,6 +8,7 @@
 #include "writer/line.h"
 #include "writer/member.h"
 #include "writer/output.h"
+#include "writer/summary.h"
 #include "writer/writer.h"
 
 #include <limits.h>
@@ -99,10 +100,11 @@ struct trace {
 	struct map threads; /* struct thread by tid */
 	struct thread *last_thread;
 	pid_t last_tid;
-	uint64_t last_name;  /* the hash that was looked up last */
-	struct chunk *chunk; /* being filled; NULL: none */
-	uint64_t began;      /* when its first line came */
-	bool handed_over;    /* the first chunk has gone to the workers */
+	uint64_t last_name;   /* the hash that was looked up last */
+	struct chunk *chunk;  /* being filled; NULL: none */
+	uint64_t began;       /* when its first line came */
+	bool handed_over;     /* the first chunk has gone to the workers */
+	struct summary *held; /* of the events while the trace is held; NULL: none */
 
 	/* Constant. */
 	pid_t pid;

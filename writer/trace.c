@@ -32,6 +32,7 @@ static void free_threads(struct trace *trace)
 void trace_free(struct trace *trace)
 {
 	drop_chunk(trace);
+	summary_free(trace->held);
 	free_threads(trace);
 	map_free(&trace->names);
 	free(trace->rank);
@@ -83,6 +84,15 @@ void trace_begin_file(struct trace *trace)
 	struct writer *writer = trace->writer;
 	unsigned long most = writer->options.max_files;
 
+	if (writer->options.summary)
+		summary_add_image(writer->options.summary, trace->held);
+	summary_free(trace->held);
+	trace->held = NULL;
+	if (writer->options.discard) {
+		trace->state = TRACE_SKIPPED;
+		drop_chunk(trace);
+		return;
+	}
 	if (most && writer->begun_files >= most) {
 		trace->state = TRACE_SKIPPED;
 		drop_chunk(trace);
@@ -238,12 +248,27 @@ static bool add_event(struct trace *trace, const struct event *event)
 	return !out->failed;
 }
 
+/* Events of a trace that may never be written wait with it. */
+static void summarize(struct trace *trace, const struct event *event)
+{
+	struct summary *summary = trace->writer->options.summary;
+
+	if (summary && trace->state == TRACE_HELD) {
+		if (!trace->held)
+			trace->held = summary_new();
+		summary = trace->held;
+	}
+	if (summary)
+		summary_add(summary, event);
+}
+
 void trace_event(struct trace *trace, const struct event *event, bool data)
 {
 	struct writer *writer = trace->writer;
 
 	if (data && trace->state == TRACE_HELD)
 		trace_begin_file(trace);
+	summarize(trace, event);
 	if (trace->state == TRACE_SKIPPED)
 		return;
 	trace->events++;

@@ -187,9 +187,13 @@ failed:
 size_t writer_chunk_limit(const struct writer *writer)
 {
 	size_t share = CHUNKS_OPEN / (writer->open_count + 1);
+	size_t wanted = writer->options.buffer_bytes;
+
 	if (share > CHUNK_FULL)
-		return CHUNK_FULL;
-	return share < CHUNK_LEAST ? CHUNK_LEAST : share;
+		share = CHUNK_FULL;
+	else if (share < CHUNK_LEAST)
+		share = CHUNK_LEAST;
+	return wanted && wanted < share ? wanted : share;
 }
 
 struct chunk *chunk_new(struct writer *writer)

@@ -22,6 +22,7 @@
 
 #include <sys/types.h>
 
+struct summary;
 struct writer;
 struct trace;
 
@@ -35,6 +36,9 @@ struct writer_options {
 	bool metadata;           /* false: events, start and end without args */
 	bool thread_ids;         /* false: tid 0 everywhere (DFTRACER_DISABLE_TIDS) */
 	unsigned long max_files; /* 0: no limit; beyond it traces are counted and not written */
+	size_t buffer_bytes; /* of lines, that are handed over at once at most; 0: as many as is good */
+	bool discard;        /* no files are written; events go to the summary only */
+	struct summary *summary; /* told of the events that files are written for; NULL: none */
 	unsigned workers;        /* 0: chosen from the CPUs that the process may use */
 	const char *version;     /* of this program, for the start line */
 	/* Called first by each worker thread, to take its place among the CPUs; may be NULL. */

@@ -1,11 +1,8 @@
 /* How many bytes a call moved, and where to. */
-#ifndef CHECK_BYTES_H
-#define CHECK_BYTES_H
+#ifndef WRITER_BYTES_H
+#define WRITER_BYTES_H
 
-#include "check/line.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
 enum bytes_direction {
 	BYTES_READ = 1,
@@ -26,8 +23,8 @@ struct bytes_row {
 	enum bytes_ret ret;
 };
 
-/* @return the row of a call, NULL when it moves none. */
-const struct bytes_row *bytes_row(struct text name);
+/* @return the row of a call by its name in the trace, NULL when it moves none. */
+const struct bytes_row *bytes_row(const char *name, size_t len);
 
 /* @return the i-th row, NULL behind the last. */
 const struct bytes_row *bytes_row_at(size_t i);
