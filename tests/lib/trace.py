@@ -186,7 +186,7 @@ class Trace:
 			need(len(self.meta) == 1 or self.processes, "process_name is not the second line")
 			self.processes.append(args["name"])
 		elif kind in ("PR", "rank"):
-			need(args["name"] not in self.properties or args["name"] == "rank", f"PR twice: {text}")
+			need(args["name"] not in self.properties or args["name"] in ("rank", "world_size"), f"PR twice: {text}")
 			self.properties[args["name"]] = args["value"]
 		elif kind == "CM":
 			if args["name"] == "time_metric":
