@@ -115,6 +115,7 @@ static void fill_options(struct tracer_options *to, const struct options *from, 
 	*to = (struct tracer_options){
 		.prefix = from->output_absolute,
 		.rank = from->own.info.values[RANK_RANK],
+		.rank_said = from->rank != NULL,
 		.stage = from->stage,
 		.selection = &from->selection,
 		.data_dirs = from->data_dirs.items,

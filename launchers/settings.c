@@ -133,25 +133,25 @@ static bool is_given(const struct setting *words, size_t count, enum option_id i
 static int apply(struct options *options, const struct settings_row *row, const struct found *found,
 		 bool *all, struct buf *error)
 {
+	bool is_flag = row->kind == SETTINGS_WHEN_YES || row->kind == SETTINGS_WHEN_NO;
 	struct buf why = {0};
-	const char *value = found->value;
 
-	if (row->kind == SETTINGS_WHEN_YES || row->kind == SETTINGS_WHEN_NO) {
+	if (is_flag) {
 		int answer = boolean_of(found, error);
 		if (answer < 0)
 			return -1;
 		if (answer != (row->kind == SETTINGS_WHEN_YES))
 			return 0;
-		value = NULL;
 	}
-	if (options_apply(options, row->option, value, all, &why) < 0) {
+	if (options_apply(options, row->option, is_flag ? "" : found->value, all, &why) < 0) {
 		add_found(error, found);
 		buf_addf(error, ": %s", buf_str(&why) ? buf_str(&why) : "out of memory");
 		buf_free(&why);
 		return -1;
 	}
 	buf_free(&why);
-	return options_note(options, row->option, value, found->place, error);
+	return options_note(options, row->option, is_flag ? NULL : found->value, found->place,
+			    error);
 }
 
 static void find_variable(const struct settings_row *row, struct found *found)

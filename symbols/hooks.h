@@ -171,6 +171,9 @@ enum {
 	/* It calls functions of the program: what these call is not the library's doing. */
 	HOOK_CALLS_BACK = 64,
 	HOOK_FOR_CALLBACKS = HOOK_FOR_FILES | HOOK_CALLS_BACK,
+	/* It tells rank or size of all processes: whatever else is written, it is hooked until they are known. */
+	HOOK_BRIEFLY = 128,
+	HOOK_FOR_WORLD = HOOK_FOR_COMMS | HOOK_BRIEFLY,
 };
 
 struct hook_table {

@@ -1,6 +1,7 @@
 """Builds what the cases need and gives them a runner each."""
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -12,6 +13,8 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib.run import BUILD, EXTRA, PATIENCE, ROOT, TRACER, Runner  # noqa: E402
+
+SEED = os.environ.get("DFTRACE_TEST_SEED") or str(random.SystemRandom().randrange(10 ** 6))
 
 
 def pytest_configure(config):
@@ -54,6 +57,19 @@ def base(request):
 
 
 @pytest.fixture
+def moment(request):
+	"""Random seconds up to a limit. They are printed, and DFTRACE_TEST_SEED repeats them."""
+	source = random.Random(f"{SEED} {request.node.nodeid}")
+
+	def drawn(limit):
+		seconds = source.uniform(0, limit)
+		print(f"moment: {seconds:.4f} s (seed {SEED})")
+		return seconds
+
+	return drawn
+
+
+@pytest.fixture
 def runner(base):
 	runner = Runner(base)
 	yield runner
@@ -70,4 +86,4 @@ def both(request, base):
 
 
 def pytest_report_header():
-	return f"dftrace-run: {TRACER} {' '.join(EXTRA)} patience {PATIENCE:g}"
+	return f"dftrace-run: {TRACER} {' '.join(EXTRA)} patience {PATIENCE:g} seed {SEED}"

@@ -117,34 +117,64 @@ int image_exec(struct tracer *tracer, struct task *task, const struct name *prog
 	return 0;
 }
 
-void image_confirm_rank(struct tracer *tracer, struct process *process, int rank)
+/* @return whether the process's labels say otherwise. */
+static bool is_news(const struct process *process, const char *key, const char *text,
+		    const char **told)
 {
-	const char *told = labels_get(process->labels, "rank");
-	char text[16];
+	*told = labels_get(process->labels, key);
+	return !*told || strcmp(*told, text) != 0;
+}
 
-	snprintf(text, sizeof(text), "%d", rank);
-	if (told && strcmp(told, text) == 0)
-		return;
-	if (told) {
-		tracer->contradicted = true;
-		tracer_warn(
-			tracer,
-			"MPI says that it is rank %s, the launcher's environment rank %s: MPI's "
-			"word counts",
-			text, told);
-	}
+static void confirm(struct tracer *tracer, struct process *process, const char *key,
+		    const char *text)
+{
 	struct labels *labels = labels_copy(process->labels);
-	if (!labels || labels_set(labels, "rank", text) < 0) {
+	if (!labels || labels_set(labels, key, text) < 0) {
 		labels_unref(labels);
 		tracer_end_recording(tracer, "out of memory");
 		return;
 	}
 	labels_unref(process->labels);
 	process->labels = labels;
+	if (process->trace)
+		trace_property(process->trace, key, text);
+}
+
+void image_confirm_rank(struct tracer *tracer, struct process *process, int rank)
+{
+	const char *told;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", rank);
+	if (!is_news(process, "rank", text, &told))
+		return;
+	if (told) {
+		tracer->contradicted = true;
+		tracer_warn(
+			tracer, "MPI says that it is rank %s, %s rank %s: MPI's word counts", text,
+			tracer->options->rank_said ? "--rank" : "the launcher's environment", told);
+	}
 	if (process->is_main)
 		memcpy(tracer->confirmed_rank, text, sizeof(text));
-	if (process->trace)
-		trace_property(process->trace, "rank", text);
+	confirm(tracer, process, "rank", text);
+}
+
+void image_confirm_size(struct tracer *tracer, struct process *process, int size)
+{
+	const char *told;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", size);
+	if (!is_news(process, "world_size", text, &told))
+		return;
+	if (told) {
+		tracer->contradicted = true;
+		tracer_warn(tracer,
+			    "MPI says that its world's size is %s, the launcher's environment "
+			    "%s: MPI's word counts",
+			    text, told);
+	}
+	confirm(tracer, process, "world_size", text);
 }
 
 /* Writes which CPUs the process may use, as the kernel lists them: "0-3,8". */
@@ -194,7 +224,8 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 		trace_property(process->trace, process->labels->items[i].key,
 			       process->labels->items[i].value);
 	char form[32];
-	snprintf(form, sizeof(form), "dftrace %s", tracer->filter ? "seccomp" : "ptrace");
+	snprintf(form, sizeof(form), "dftrace %s%s", tracer->filter ? "seccomp" : "ptrace",
+		 tracer->options->parent_form ? " parent" : "");
 	trace_property(process->trace, "tracer", form);
 	if (tracer->options->core_affinity)
 		note_affinity(tracer, process);

@@ -10,9 +10,10 @@ struct trace *image_trace(struct tracer *tracer, struct task *task);
 /* @return the kernel's name of a thread, NULL: not to be had. Valid until the tracer's scratch text is used. */
 const char *image_comm(struct tracer *tracer, pid_t tid);
 
-/* MPI itself has told the process's rank in its world. Where the launcher's environment says another, MPI's word
- * counts, and the exit line says so. */
+/* MPI itself has told the process's rank in its world, or how many ranks that has. Where the launcher's environment
+ * says otherwise, MPI's word counts, and the exit line says so. */
 void image_confirm_rank(struct tracer *tracer, struct process *process, int rank);
+void image_confirm_size(struct tracer *tracer, struct process *process, int size);
 
 /* Makes the image that a task stands before after exec, and sets it as the task's. `program`: its path,
  * for a process whose command line is hidden; NULL: unknown. @return 0, or -1 with errno. */

@@ -208,12 +208,14 @@ static void tick(struct tracer *tracer, uint64_t now)
 	writer_tick(tracer->writer);
 	if (tracer->held)
 		tree_adopt(tracer, now);
+	if (tracer->leaving)
+		tree_leave(tracer, now);
 	watchdog_tick(tracer, now);
 	if (tracer->before_exec && !tracer->main_execed)
 		tracer->before_exec(tracer, tracer->before_exec_data);
 	if (tracer->each_tick)
 		tracer->each_tick(tracer, now, tracer->parent_data);
-	bool soon = tracer->held || !tracer->main_execed;
+	bool soon = tracer->held || tracer->leaving || !tracer->main_execed;
 	tracer->next_tick = now + (soon ? TICK_SOON : idle_tick(tracer));
 }
 

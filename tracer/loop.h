@@ -58,6 +58,9 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 void tree_exit_stop(struct tracer *tracer, struct task *task, const struct status *status);
 void tree_dead(struct tracer *tracer, const struct status *status);
 
+/* Lets ranks go whose end was held back for the others' sake. */
+void tree_leave(struct tracer *tracer, uint64_t now);
+
 /* Starts tasks that have been held for long: their parent died before its event could be told. */
 void tree_adopt(struct tracer *tracer, uint64_t now);
 

@@ -58,6 +58,12 @@ static bool observed(struct tracer *tracer, struct task *task, const siginfo_t *
 	return false;
 }
 
+/* @return whether it is one of those that terminals, launchers and batch systems end programs with. */
+static bool asks_for_end(int sig)
+{
+	return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+}
+
 void signals_stop(struct tracer *tracer, struct task *task, const struct status *status)
 {
 	int sig = status->value & 0xff;
@@ -82,6 +88,8 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 		return;
 	}
 	ignored_before_delivery(tracer, task, sig);
+	if (asks_for_end(sig))
+		task->process->told_to_end = status->time;
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
 	frame = task_top(task);

@@ -93,6 +93,7 @@ struct process {
 	bool of_launcher;      /* of a launcher of ranks, not of one of its ranks */
 	struct labels *labels; /* what its trace says of it beside its own; NULL: nothing */
 	bool started;          /* the executable's entry point has been reached */
+	uint64_t told_to_end;  /* when it was last given a signal that asks for its end; 0: never */
 	char **argv;           /* NULL-terminated, in one allocation */
 	size_t argc;
 	struct trace *trace; /* NULL: none yet, or over */
@@ -193,6 +194,8 @@ struct task {
 	struct region *region; /* the innermost that it has begun by an annotation; NULL: none */
 	int held_sig;          /* TASK_NEW: its first stop was a group-stop by this signal */
 	bool over;             /* its end has been told to the observers */
+	uint64_t
+		leaves; /* when it is let go from the stop before its end; 0: it is not held there */
 };
 
 /* A call site: where system calls were made, and how often. */

@@ -21,6 +21,7 @@ struct place;
 struct tracer_options {
 	const char *prefix;       /* absolute; with expansions, see writer/prefix.h */
 	const char *rank;         /* of the main program; NULL: none or unknown */
+	bool rank_said;           /* it is by the user's word */
 	const char *stage;        /* see struct writer_options */
 	struct observer *first;   /* told of everything before the tracer's own; may be NULL */
 	const char *settings;     /* where they come from, for -v; NULL: not told */
@@ -80,6 +81,7 @@ struct tracer {
 	struct map tasks;     /* struct task by tid */
 	struct map processes; /* struct process by pid: the current image of each */
 	size_t held;          /* tasks in TASK_NEW */
+	size_t leaving;       /* tasks that `leaves` is set of */
 	struct statuses queue;
 	struct statuses spare; /* status structs to be used again */
 	struct observers observers;
@@ -90,7 +92,7 @@ struct tracer {
 
 	pid_t main_pid;
 	bool setuid_warned;
-	bool contradicted;       /* the launcher's word on a rank is not MPI's */
+	bool contradicted;       /* the launcher's word on ranks is not MPI's */
 	char confirmed_rank[16]; /* of the main program, by MPI itself; empty: as the options say */
 	bool refused_ptrace;     /* said so */
 	bool refused_strict;

@@ -20,6 +20,9 @@
 /* How long a new task waits for its parent's event before it is taken in without. */
 #define HOLD_LIMIT 200000000
 
+/* How long after a signal that asks for its end a rank's end is not to be seen. */
+#define SIGNAL_GRACE 100000000
+
 static void out_of_memory(struct tracer *tracer)
 {
 	tracer_end_recording(tracer, "out of memory");
@@ -41,6 +44,8 @@ static void remove_task(struct tracer *tracer, struct task *task)
 {
 	if (task->state == TASK_NEW)
 		tracer->held--;
+	if (task->leaves)
+		tracer->leaving--;
 	if (task->process && task->process->threads > 0)
 		task->process->threads--;
 	map_remove(&tracer->tasks, (uint64_t)task->tid);
@@ -403,11 +408,44 @@ void tree_exec(struct tracer *tracer, struct task *task, const struct status *st
 	loop_restart(tracer, task, 0);
 }
 
+/* Launchers send a signal to all ranks, and SIGKILL to the others once they see the first one's end: its sockets
+ * are closed. Untraced ranks have all had the signal by then. Traced ones get it only when their tracers have been
+ * on a CPU, so each waits before its end for the others, of which it knows nothing. */
+static bool would_leave_too_soon(const struct task *task, uint64_t now)
+{
+	const struct process *process = task->process;
+
+	return task->tid == process->pid && process->told_to_end &&
+	       now < process->told_to_end + SIGNAL_GRACE && labels_get(process->labels, "rank");
+}
+
 void tree_exit_stop(struct tracer *tracer, struct task *task, const struct status *status)
 {
 	thread_is_over(tracer, task, status->time);
 	task->want_exit = false;
-	loop_restart(tracer, task, 0);
+	if (!would_leave_too_soon(task, status->time)) {
+		loop_restart(tracer, task, 0);
+		return;
+	}
+	task->leaves = task->process->told_to_end + SIGNAL_GRACE;
+	tracer->leaving++;
+	if (task->leaves < tracer->next_tick)
+		tracer->next_tick = task->leaves;
+}
+
+void tree_leave(struct tracer *tracer, uint64_t now)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		struct task *task = slot->value;
+		if (!task->leaves || now < task->leaves)
+			continue;
+		task->leaves = 0;
+		tracer->leaving--;
+		loop_restart(tracer, task, 0);
+	}
 }
 
 static void reap(pid_t tid)

@@ -75,8 +75,8 @@ static void add_call(struct buf *out, const struct summary *summary,
 	add_share(out, call->us, summary->outermost);
 	buf_addf(out, " %6llu.%06llu %9llu %9llu %9llu", (unsigned long long)call->us / 1000000,
 		 (unsigned long long)call->us % 1000000,
-		 (unsigned long long)(call->us / call->calls), (unsigned long long)call->longest,
-		 (unsigned long long)call->calls);
+		 (unsigned long long)(call->calls ? call->us / call->calls : 0),
+		 (unsigned long long)call->longest, (unsigned long long)call->calls);
 	add_some(out, 7, call->errors);
 	if (any_cut)
 		add_some(out, 5, call->cut);

@@ -1,6 +1,14 @@
 #!/bin/bash
-# A run script for Flux: flux alloc -N 1 ./flux.sh ./app input (or flux batch, flux proxy JOB ./flux.sh …)
-# All settings are said in the line: flux proxy does not pass the environment on.
+# A run script for Flux, with the number of ranks first:
+#	flux alloc -N 1 ./flux.sh 4 ./app input
+#	flux batch -N 1 flux.sh 4 ./app input
+#	flux proxy JOB ./flux.sh 4 ./app input
+# Everything is said here, nothing by variables: flux proxy does not pass the environment on.
 set -eu
 
-flux run -n "${RANKS:-4}" dftrace-run -o "$PWD/traces/%j/rank%r" -- "$@"
+# Its full name, where it is not in the PATH of a fresh shell.
+dftrace_run=dftrace-run
+ranks=$1
+shift
+
+flux run -n "$ranks" "$dftrace_run" -o "$PWD/traces/%j/rank%r" -- "$@"

@@ -132,6 +132,11 @@ def test_modes(runner):
 	assert {event.cat for event in runner.traced(command).events} == {"C_APP", "POSIX", "STDIO", "SYSCALL"}
 	assert {event.cat for event in runner.traced(command, ["-e", "app"]).events} == {"C_APP"}
 	assert {event.cat for event in runner.traced(command, ["-e", "app", "-x", "main"]).events} == {"C_APP", "FUNC"}
+	assert {event.cat for event in runner.traced(command, ["--init", "function"]).events} == {"C_APP"}
+	env = {"DFTRACER_INIT": "FUNCTION"}
+	assert {event.cat for event in runner.traced(command, ["-x", "main"], env=env).events} == {"C_APP", "FUNC"}
+	env = {"DFTRACER_INIT": "HYBRID"}
+	assert {event.cat for event in runner.traced(command, env=env).events} == {"C_APP", "POSIX", "STDIO", "SYSCALL"}
 	run = runner.traced(command, ["-e", "!app"])
 	assert {event.cat for event in run.events} == {"POSIX", "STDIO", "SYSCALL"}
 	assert "hooks:app" not in run.trace.properties

@@ -1,18 +1,19 @@
 """Real launchers: one tracer per rank, or one around the launcher; how jobs end."""
 
+import collections
 import contextlib
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
 
 from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun, run_as, written
-from lib.run import BUILD, Run, is_alive, owned, wait_until
+from lib.run import BUILD, Run, is_alive, owned, proc, tracers, wait_until
 from lib.trace import Trace, trace_files
 
 TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
@@ -149,15 +150,72 @@ def test_ranks_that_run_free(runner, mpi):
 
 
 @pytest.mark.parametrize("said,line", [("3", b"MPI says that it is rank 0, the launcher's environment rank 3"), ("0", b"")])
-def test_mpi_has_the_last_word(runner, said, line):
+@pytest.mark.parametrize("options", [[], ["-e", "+mpi:p2p"]], ids=["default", "p2p"])
+def test_mpi_has_the_last_word(runner, said, line, options):
 	"""A program of one MPI in the environment of the other's launcher is rank 0 of a world of its own."""
-	env = {"OMPI_COMM_WORLD_RANK": said, "OMPI_COMM_WORLD_SIZE": "4"}
-	run = job(runner, [], [mpi_program("mpich")], ["-e", "+mpi:p2p"], env=env)
+	env = {"OMPI_COMM_WORLD_RANK": said, "OMPI_COMM_WORLD_SIZE": "1"}
+	run = job(runner, [], [mpi_program("mpich")], options, env=env)
 	assert run.status == 0 and b"rank 0 of 1" in run.stdout
 	assert run.stderr.count(b"MPI says") == (said != "0") and line in run.stderr
 	assert run.stderr.startswith(b"dftrace-run: rank 0: ")
 	values = [entry["args"]["value"] for entry in run.trace.meta if entry["name"] == "rank"]
 	assert values == (["3", "0"] if said == "3" else ["0"])
+
+
+# What a wrapper script does to the environment of rank 1: no MPI reads it itself.
+LIE = ('test "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 && export OMPI_COMM_WORLD_RANK=7 OMPI_COMM_WORLD_SIZE=9;'
+       'exec "$@"')
+
+
+def check_lie(run):
+	"""MPI's word is the last in the trace of each rank; where there was another one it is said."""
+	assert run.status == 0, run.stderr
+	for rank, traces in by_rank(run, [0, 1]).items():
+		assert all(trace.properties["world_size"] == "2" for trace in traces)
+		values = [line["args"]["value"] for line in traces[0].meta if line["name"] == "rank"]
+		assert values == (["7", "1"] if rank else ["0"])
+		assert traces[0].exec_name.startswith("Rank ")
+	assert run.stderr.count(b"MPI says that it is rank 1, the launcher's environment rank 7: MPI's word counts") == 1
+	assert run.stderr.count(b"MPI says that its world's size is 2, the launcher's environment 9") == 1
+	assert run.stderr.count(b"MPI says") == 2
+
+
+@pytest.mark.parametrize("source", ["rank_io.c", "rank_io.f90"])
+def test_environment_that_lies(runner, mpi, source):
+	check_lie(job(runner, [*mpirun(mpi, 2), "sh", "-c", LIE, "sh"], [mpi_program(mpi, source)]))
+
+
+def test_environment_that_lies_to_a_static_program(runner):
+	program = os.path.join(BUILD, "examples", "mpiio.static")
+	if not os.path.exists(program) or not shutil.which("mpirun.mpich"):
+		pytest.skip("no static MPI")
+	check_lie(job(runner, [*mpirun("mpich", 2), "sh", "-c", LIE, "sh"], [program], env={"UCX_TLS": "self,sysv,posix"}))
+
+
+def test_wrong_rank_by_option(runner):
+	run = job(runner, [], [mpi_program("mpich")], ["--rank", "4"])
+	assert run.status == 0 and b"MPI says that it is rank 0, --rank rank 4: MPI's word counts" in run.stderr
+
+
+@pytest.mark.parametrize("what", ["world", "rank", "dup"])
+def test_asking_for_the_rank_costs_a_few_stops(runner, mpi, what):
+	"""Breakpoints are there until rank and size are known, or have not become so for long; then no more. What is
+	called afterwards is seen."""
+	def stops(times):
+		run = job(runner, mpirun(mpi, 1), [mpi_program(mpi, "rank_often.c"), what, str(times)], ["-v"])
+		assert run.status == 0, run.stderr
+		names = [e.name for e in run.trace.events if e.cat == "MPI"]
+		assert names == ["MPI_Init_thread", "MPI_File_open", "MPI_File_write", "MPI_File_close", "MPI_Finalize"]
+		assert not run.trace.lost() and run.trace.properties["rank"] == "0"
+		return int(re.search(rb" (\d+) stops", run.stderr)[1])
+
+	assert stops(20000) - stops(1) < 1000
+
+
+def test_functions_of_the_user_come_first(runner):
+	"""-x on a function that is hooked only to learn from it."""
+	run = job(runner, mpirun("mpich", 1), [mpi_program("mpich", "rank_often.c"), "world", "50"], ["-x", "MPI_Comm_rank"])
+	assert len([e for e in run.trace.events if e.name == "MPI_Comm_rank" and e.cat == "FUNC"]) >= 100
 
 
 def test_launcher_is_recorded_on_request(runner, mpi):
@@ -174,16 +232,19 @@ def test_helper_of_a_rank(runner, mpi):
 		assert sum(trace.command.startswith("cat") for trace in traces) >= 2
 
 
-def same_status(run, native):
+# Statuses with which launchers ended natively, by what was done to them.
+natively = collections.defaultdict(set)
+
+
+def same_status(run, native, *key):
 	"""A launcher's status may be a race of its own (MPICH's between a rank's end and its closed socket): then each
 	outcome is one that comes natively, too. Natively Open MPI does not always come to an end after MPI_Abort."""
-	found = set()
 	for _ in range(15):
-		with contextlib.suppress(subprocess.TimeoutExpired):
-			found.add(native().status)
-		if run.status in found:
+		if run.status in natively[key]:
 			return
-	raise AssertionError((run.status, found, run.stderr[-2000:]))
+		with contextlib.suppress(subprocess.TimeoutExpired):
+			natively[key].add(native().status)
+	raise AssertionError((run.status, natively[key], run.stderr[-2000:]))
 
 
 @pytest.mark.parametrize("how", ["abort", "segv", "exit"])
@@ -193,7 +254,7 @@ def test_a_rank_ends_badly(runner, mpi, kind, how, times):
 	args = [mpi_program(mpi), how]
 	run = job(runner, mpirun(mpi, 3), args, kind=kind)
 	wait_until(lambda: not owned(run.token), what="the end of everything")
-	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native", timeout=20))
+	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native", timeout=20), mpi, how)
 	found = by_rank(run, range(3))
 	for traces in found.values():
 		whole(traces)
@@ -205,12 +266,40 @@ def test_a_rank_ends_badly(runner, mpi, kind, how, times):
 	assert written(found[2], run.path("own.2")) == 1200
 
 
-# What is sent to the launcher; who is gone afterwards by itself.
-KILLS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
+def test_tracers_that_are_parents(runner, mpi):
+	"""Where the tracer is the rank's parent, the launcher's SIGKILL is for the tracer: a trace without its end, but
+	valid, at most a second behind, and one that says so. A rank that ends by itself has all of it."""
+	args = [mpi_program(mpi), "abort"]
+	run = job(runner, mpirun(mpi, 3), args, ["--tracer", "parent"])
+	wait_until(lambda: not owned(run.token), what="the end of everything")
+	same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native", timeout=20), mpi, "abort")
+	traces = [Trace(path, whole=False) for path in trace_files(run.prefix)]
+	assert sorted(trace.properties["rank"] for trace in traces) == ["0", "1", "2"]
+	assert all(trace.properties["tracer"].endswith(" parent") and trace.start for trace in traces)
+	well = job(runner, mpirun(mpi, 3), [mpi_program(mpi)], ["--tracer", "parent"])
+	assert well.status == 0
+	whole([trace for traces in by_rank(well, range(3)).values() for trace in traces])
+
+
+# What is sent to the launcher. Ctrl-C reaches all of the terminal's foreground group.
+KILLS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL,
+	 "Ctrl-C": signal.SIGINT}
+
+
+def kill_launcher(run, name):
+	(os.killpg if name == "Ctrl-C" else os.kill)(run.process.pid, KILLS[name])
 
 
 def spin(runner, mpi, kind):
-	"""Starts ranks that write until they are killed. @return the run, and the launcher's pid."""
+	"""Starts ranks that write until they are killed. @return the run."""
+	run = launched(runner, mpi, kind)
+	wait_until(lambda: all(os.path.exists(run.path(f"own.{rank}")) for rank in range(3)), 40, "the ranks")
+	wait_until(lambda: all(os.path.getsize(run.path(f"own.{rank}")) > 3000 for rank in range(3)), 40, "their work")
+	return run
+
+
+def launched(runner, mpi, kind):
+	"""@return a run that has just been started; its launcher leads a process group."""
 	program = mpi_program(mpi)
 	run = Run(runner.fresh(kind), runner.token())
 	run.prefix = os.path.join(runner.fresh("out"), "t")
@@ -225,9 +314,7 @@ def spin(runner, mpi, kind):
 				       stderr=subprocess.PIPE, start_new_session=True,
 				       env=runner.environment(run.token, ENVIRONMENT))
 	runner.open.append(run.process)
-	wait_until(lambda: all(os.path.exists(run.path(f"own.{rank}")) for rank in range(3)), 40, "the ranks")
-	wait_until(lambda: all(os.path.getsize(run.path(f"own.{rank}")) > 3000 for rank in range(3)), 40, "their work")
-	return run, run.process.pid
+	return run
 
 
 def finish(runner, run, seconds=40):
@@ -237,41 +324,72 @@ def finish(runner, run, seconds=40):
 	return run
 
 
+def agrees_with_files(run, found):
+	"""What each rank wrote is in its trace. A call in which it was killed has no result: the kernel may have done it."""
+	for rank, traces in found.items():
+		whole(traces)
+		path = run.path(f"own.{rank}")
+		cut = sum(e.args["count"] for trace in traces for e in trace.events
+			  if e.name == "write" and e.path == path and "cut" in e.args)
+		assert written(traces, path) <= os.path.getsize(path) <= written(traces, path) + cut
+
+
 @pytest.mark.parametrize("name", KILLS)
 @pytest.mark.parametrize("kind", ["ranks", "wrapped"])
 @pytest.mark.parametrize("times", TIMES)
-def test_launcher_is_killed(runner, mpi, kind, name, times):
+def test_launcher_is_killed(runner, moment, mpi, kind, name, times):
 	"""The job ends as without us, nobody is left, and what each rank wrote is in a valid trace."""
 	def once(kind):
-		run, pid = spin(runner, mpi, kind)
-		time.sleep(random.uniform(0, 0.5))
-		os.kill(pid, KILLS[name])
+		run = spin(runner, mpi, kind)
+		time.sleep(moment(0.5))
+		kill_launcher(run, name)
+		finish(runner, run)
+		wait_until(lambda: not owned(run.token), 20, "the end of everything")
+		return run
+
+	run = once(kind)
+	agrees_with_files(run, by_rank(run, range(3)))
+	same_status(run, lambda: once("native"), mpi, name)
+
+
+@pytest.mark.parametrize("name", KILLS)
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+@pytest.mark.parametrize("times", TIMES)
+def test_killed_while_it_starts(runner, moment, mpi, kind, name, times):
+	"""At any moment from the launcher's first: the traces that there are are whole, and nobody is left."""
+	run = launched(runner, mpi, kind)
+	time.sleep(moment(1))
+	kill_launcher(run, name)
+	finish(runner, run)
+	wait_until(lambda: not owned(run.token), 20, "the end of everything")
+	whole(run.traces)
+
+
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+@pytest.mark.parametrize("times", TIMES)
+def test_a_rank_is_killed(runner, moment, mpi, kind, times):
+	"""SIGKILL for one of them, as from a node that has little memory left: all have whole traces."""
+	def once(kind):
+		run = spin(runner, mpi, kind)
+		time.sleep(moment(0.5))
+		ranks = [pid for pid in owned(run.token) if os.readlink(f"/proc/{pid}/exe") == mpi_program(mpi)]
+		os.kill(sorted(ranks)[int(moment(2.99))], signal.SIGKILL)
 		finish(runner, run)
 		wait_until(lambda: not owned(run.token), 20, "the end of everything")
 		return run
 
 	run = once(kind)
 	found = by_rank(run, range(3))
-	# MPICH's launcher kills the ranks that are left when it sees the first one's end, and joins all statuses by or.
-	joined = {0}
-	for traces in found.values():
-		joined |= {one | traces[0].end.args.get("signal", 0) for one in joined}
-	if mpi != "mpich" or run.status not in joined:
-		same_status(run, lambda: once("native"))
-	for rank, traces in found.items():
-		whole(traces)
-		path = run.path(f"own.{rank}")
-		# A call in which the rank was killed has no result: the kernel may have done it.
-		cut = sum(e.args["count"] for trace in traces for e in trace.events
-			  if e.name == "write" and e.path == path and "cut" in e.args)
-		assert written(traces, path) <= os.path.getsize(path) <= written(traces, path) + cut
+	agrees_with_files(run, found)
+	assert any(traces[0].end.args.get("signal") == signal.SIGKILL for traces in found.values())
+	same_status(run, lambda: once("native"), mpi, "a rank")
 
 
 @pytest.mark.parametrize("times", TIMES)
-def test_everything_is_killed(runner, mpi, times):
+def test_everything_is_killed(runner, moment, mpi, times):
 	"""SIGKILL for ranks and tracers at once, as from a node that has no memory left: at most a second is missing."""
-	run, _ = spin(runner, mpi, "ranks")
-	time.sleep(1.5 + random.uniform(0, 0.5))
+	run = spin(runner, mpi, "ranks")
+	time.sleep(1.5 + moment(0.5))
 	sizes = {rank: os.path.getsize(run.path(f"own.{rank}")) for rank in range(3)}
 	time.sleep(1.2)
 	for pid in owned(run.token):
@@ -285,15 +403,52 @@ def test_everything_is_killed(runner, mpi, times):
 		assert written([trace], run.path(f"own.{rank}")) >= sizes[rank]
 
 
+MANY = 64
+MEMORY_MOST = 12 << 20
+
+
+def memory_of(pid):
+	"""Bytes of a process: its own, and its share of what it has together with others."""
+	found = re.search(rb"^Pss:\s*(\d+) kB", proc(pid, "smaps_rollup"), re.MULTILINE)
+	return int(found[1]) << 10 if found else 0
+
+
 @pytest.mark.full
-def test_many_ranks(runner, mpi):
-	"""64 ranks on the CPUs that there are."""
-	begin = time.monotonic()
-	# Natively Open MPI does not always see the end of 64 programs that end at once.
-	run = job(runner, mpirun(mpi, 64), ["sleep", "1"], timeout=300)
-	assert run.status == 0, run.stderr[-2000:]
-	by_rank(run, range(64))
-	print(f"64 ranks under {mpi}: {time.monotonic() - begin:.1f} s")
+@pytest.mark.parametrize("kind", ["plain", "mpi"])
+def test_many_ranks(runner, mpi, kind):
+	"""64 ranks on the CPUs that there are start, run and end; what their tracers take is printed."""
+	def timed(args, where):
+		begin = time.monotonic()
+		run = job(runner, mpirun(mpi, MANY), args, ["-v"], kind=where, timeout=400)
+		assert run.status == 0, run.stderr[-2000:]
+		return run, time.monotonic() - begin
+
+	if kind == "plain":
+		# Natively Open MPI does not always see the end of 64 programs that end at once.
+		args = ["sh", "-c", "sleep 1.$OMPI_COMM_WORLD_RANK$PMI_RANK"]
+	else:
+		args = [mpi_program(mpi)]
+	most = []
+	stop = threading.Event()
+
+	def watch():
+		while not stop.wait(0.2):
+			found = [memory_of(pid) for pid in tracers(runner.tokens[-1])]
+			most.append(max(found, default=0))
+
+	_, alone = timed(args, "native")
+	watcher = threading.Thread(target=watch)
+	watcher.start()
+	try:
+		run, traced = timed(args, "ranks")
+	finally:
+		stop.set()
+		watcher.join()
+	by_rank(run, range(MANY))
+	cpu = sum(map(int, re.findall(rb"(\d+) ms tracer CPU", run.stderr))) / MANY
+	print(f"{MANY} ranks, {mpi}, {kind}: {traced:.1f} s, alone {alone:.1f} s, so {(traced - alone) / MANY * 1000:.1f} ms "
+	      f"a rank; {cpu:.1f} ms tracer CPU a rank; a tracer has {max(most) / 2 ** 20:.1f} MiB at most")
+	assert 0 < max(most) < MEMORY_MOST
 
 
 def cpus(text):

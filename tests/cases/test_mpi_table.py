@@ -100,9 +100,10 @@ def test_items_choose_groups():
 def test_only_what_is_needed_is_hooked():
 	needed = {name for name, state in listed("-e", "mpi").items() if state == "needed"}
 	assert {"MPI_Type_vector", "MPI_Type_free"} <= needed
-	# Ranks and sizes of communicators are for messages only.
-	assert "MPI_Comm_rank" not in needed and listed("-e", "mpi:p2p")["MPI_Comm_rank"] == "needed"
-	assert not [state for state in listed("-e", "MPI_Init").values() if state == "needed"]
+	# Communicators are for messages only, but for the rank of the process, which is for all.
+	assert "MPI_Comm_split" not in needed and listed("-e", "mpi:p2p")["MPI_Comm_remote_size"] == "needed"
+	assert {name for name, state in listed("-e", "MPI_Init").items() if state == "needed"} == \
+		{"MPI_Comm_rank", "MPI_Comm_size"}
 	assert set(listed("-e", "posix").values()) == {"off"}
 
 

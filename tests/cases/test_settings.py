@@ -461,7 +461,7 @@ def test_dump_config(runner):
 	assert found["paths"] == {"value": "absolute", "source": "default"}
 	assert found["max-hooks"]["value"] == "4096" and found["buffer-size"]["value"] == "0"
 	assert found["exclude"] == {"value": [], "source": "default"} and found["stage"]["value"] is None
-	assert re.match(r"%data %desc\(\d+ of \d+\) %meta %process %ipc stdio mpi hdf5$", found["recorded"])
+	assert re.match(r"%data %desc\(\d+ of \d+\) %meta %process %ipc stdio mpi hdf5 app$", found["recorded"])
 	assert {(item["name"], item["value"], item["source"]) for item in found["ignored"]} == {
 		("DFTRACER_LIBUV_THREADS", "4", "DFTRACER_LIBUV_THREADS"), ("DFTRACER_GOTCHA_PRIORITY", "3", "c.yaml:4")}
 	text = runner.native([TRACER, "--dump-config"], env=env, cwd=cwd).stdout.decode()

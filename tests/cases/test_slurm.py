@@ -1,7 +1,6 @@
 """srun and sbatch of a real Slurm on this host, and the example scripts."""
 
 import os
-import random
 import subprocess
 import time
 
@@ -154,6 +153,28 @@ def test_example_of_mpirun(runner, mpi):
 		by_rank(run, [rank])
 
 
+def test_example_of_flux(runner):
+	"""With a stand-in that does what Flux's manual says: nothing of what was exported outside is needed, or wanted."""
+	run = Run(runner.fresh("example"), runner.token())
+	binaries = runner.fresh("bin")
+	os.symlink(os.path.join(ROOT, "tests", "lib", "flux"), os.path.join(binaries, "flux"))
+	env = {"PATH": f"{binaries}:{os.path.dirname(TRACER)}:/usr/bin:/bin", "RANKS": "9", "DFTRACER_ENABLE": "0",
+	       "DFTRACER_LOG_FILE": "/nowhere/t"}
+	args = ["flux", "proxy", "\u01922oLkTLb", os.path.join(EXAMPLES, "flux.sh"), "3", "sh", "-c",
+		"cat /etc/hostname; echo ${DFTRACER_ENABLE-unset}"]
+	runner._execute(run, args, env, subprocess.DEVNULL, 60)
+	runner.settle(run.token)
+	assert run.status == 0 and lines(run).count(b"unset") == 3, run.stderr
+	assert run.stderr.count(b"dftrace-run: rank 0: ") == 1
+	job_directory, ranks = settle_prefix(run)
+	assert job_directory == "\u01922oLkTLb" and sorted(ranks) == ["rank0", "rank1", "rank2"]
+	for rank in range(3):
+		run.prefix, run._traces = ranks[f"rank{rank}"], None
+		for trace in by_rank(run, [rank])[rank]:
+			assert (trace.properties["launcher"], trace.properties["world_size"]) == ("Flux", "3")
+			assert trace.properties["jobid"] == "\u01922oLkTLb" and trace.properties["local_rank"] == str(rank)
+
+
 def spin(runner, cluster, kind):
 	"""Starts ranks that write until they are ended. @return the run and the job."""
 	run = Run(runner.fresh("spin"), runner.token())
@@ -184,9 +205,9 @@ def check_ended(runner, run, cluster):
 @pytest.mark.parametrize("kind", ["pmi2", "pmix"])
 @pytest.mark.parametrize("how", ["scancel", "scancel-kill", "srun-term", "srun-int-twice"])
 @pytest.mark.parametrize("times", TIMES)
-def test_a_job_is_ended(runner, cluster, how, kind, times):
+def test_a_job_is_ended(runner, cluster, moment, how, kind, times):
 	run, number = spin(runner, cluster, kind)
-	time.sleep(random.uniform(0, 0.5))
+	time.sleep(moment(0.5))
 	if how == "scancel":
 		cluster.run("scancel", number)
 	elif how == "scancel-kill":

@@ -9,7 +9,8 @@ import zlib
 
 HASH = re.compile(r"[0-9a-f]{16}\Z")
 NAMED_ARGS = ("fhash", "newpath_hash", "out_fhash", "exec", "cmd_hash", "exec_hash", "cwd")
-TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0, "FUNC": 0}
+TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0,
+	 "FUNC": 0}
 
 
 class TraceError(AssertionError):
@@ -185,7 +186,7 @@ class Trace:
 			need(len(self.meta) == 1 or self.processes, "process_name is not the second line")
 			self.processes.append(args["name"])
 		elif kind in ("PR", "rank"):
-			need(args["name"] not in self.properties or args["name"] == "rank", f"PR twice: {text}")
+			need(args["name"] not in self.properties or args["name"] in ("rank", "world_size"), f"PR twice: {text}")
 			self.properties[args["name"]] = args["value"]
 		elif kind == "CM":
 			if args["name"] == "time_metric":

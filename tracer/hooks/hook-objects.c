@@ -116,6 +116,8 @@ static void find_library(struct builder *b, enum hook_layer layer)
 			continue;
 		function->form = form;
 		function->silent = !written[number];
+		function->brief = function->silent && (row->serves & HOOK_BRIEFLY) &&
+				  !(row->serves & b->hooks->used[layer]);
 		b->hooks->census[layer].found++;
 	}
 }
@@ -234,8 +236,16 @@ static bool add_plain(struct builder *b, const struct object_symbol *symbol)
 
 	if (!function)
 		return add_function(b, symbol->address, symbol->name, NULL);
-	if (!function->only_chooses)
+	if (function->brief) {
+		b->hooks->census[function->layer].found--;
+		function->row = NULL;
+		function->layer = HOOK_FUNC;
+		function->form = HOOK_FORM_C;
+		function->silent = false;
+		function->brief = false;
+	} else if (!function->only_chooses) {
 		return false;
+	}
 	function->name = symbol->name;
 	function->only_chooses = false;
 	return true;
@@ -308,6 +318,7 @@ static struct hook_place *add_place(struct builder *b, struct map *by_address, s
 		result->places[number - 1] = (struct hook_place){
 			.address = planned->address,
 			.insn = planned->insn,
+			.brief = true,
 		};
 	}
 	return &result->places[number - 1];
@@ -342,6 +353,7 @@ static void plan_all(struct builder *b)
 				b->failed = true;
 				break;
 			}
+			place->brief &= function->brief;
 			place->ret |= place->insn.kind == INSN_RET;
 			place->tail |= plan->places[p].kind == PLAN_TAIL;
 			if (plan->places[p].kind == PLAN_ENTRY)

@@ -21,7 +21,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static void remove_point(struct hook_space *space, struct hook_point *point)
 {
 	map_remove(&space->points, point->address);
-	if (point->lifted && space->lifted)
+	if (point->lifted && space->lifted && !hook_point_is_lifted_for_good(space, point))
 		space->lifted--;
 	free(point);
 }
@@ -59,7 +59,7 @@ static struct hook_point *add_point(struct hook_space *space, uint64_t address,
 	return point;
 }
 
-static bool write_breakpoint(struct task *task, uint64_t address)
+bool hook_point_write(struct task *task, uint64_t address)
 {
 	const unsigned char breakpoint = ARCH_BREAKPOINT;
 	return memory_write(task, address, &breakpoint, 1) == 0;
@@ -79,7 +79,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	uint64_t address = module->bias + place->address;
 	unsigned char bytes[INSN_MAX];
 
-	if (map_get(&space->points, address))
+	if (map_get(&space->points, address) || (space->brief_over && place->brief))
 		return true;
 	/* What lies there must be what the plan was made from, but for the entry point's mark. */
 	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len)
@@ -92,7 +92,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
-	    !write_breakpoint(task, address)) {
+	    !hook_point_write(task, address)) {
 		remove_point(space, point);
 		return false;
 	}
@@ -317,7 +317,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
-	    !write_breakpoint(task, address)) {
+	    !hook_point_write(task, address)) {
 		remove_point(space, point);
 		return false;
 	}
@@ -338,142 +338,6 @@ void hook_points_drop_return(struct task *task, struct hook_point *point)
 			free_slot(task->mm->hooks, point->slot);
 		remove_point(task->mm->hooks, point);
 	}
-}
-
-#define SECOND 1000000000ULL
-
-static bool has_bytes(const struct hook_function *function)
-{
-	return function->row && function->row->bytes != HOOK_B_NONE;
-}
-
-/* @return whether calls of the function can be missed without making others wrong. */
-static bool may_be_lifted(const struct hook_function *function)
-{
-	const struct hook_library *library = hook_library(function->layer);
-
-	/* A region that has not been seen to end would go on. */
-	if (!library)
-		return !has_bytes(function) && function->layer != HOOK_APP;
-	return !function->row->serves && !(library->uses && library->uses(function->row));
-}
-
-void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
-		       struct hook_point *point)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct hook_function *function = point->place->function;
-
-	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
-		return;
-	if (tracer->now - point->second >= SECOND) {
-		point->second = tracer->now;
-		point->hits = 0;
-	}
-	if (++point->hits <= hooks->options.limit ||
-	    memory_write(task, point->address, point->insn.bytes, 1) < 0)
-		return;
-	point->lifted = true;
-	space->lifted++;
-	uint64_t until = point->second + SECOND;
-	if (space->lifted == 1 || until < space->lifted_until)
-		space->lifted_until = until;
-	/* At the rate that it had; unhooked it is faster, so this is the least. */
-	uint64_t spent = tracer->now - point->second;
-	uint64_t missed = spent ? point->hits * (SECOND - spent) / spent : point->hits;
-	function->dropped += missed;
-	task->process->lost[LOST_DROPPED] += missed;
-}
-
-static bool is_within(uint64_t address, uint64_t begin, uint64_t length)
-{
-	return address >= begin && address - begin < length;
-}
-
-bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, uint64_t to,
-		      uint64_t to_length)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	bool found = false;
-	size_t at = 0;
-
-	if (!space || space->withdrawn)
-		return false;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		if (!is_within(point->address, from, from_length) &&
-		    !is_within(point->address, to, to_length))
-			continue;
-		found = true;
-		if (!point->lifted &&
-		    memory_write(task, point->address, point->insn.bytes, 1) == 0) {
-			point->lifted = true;
-			space->lifted++;
-		}
-		point->second = 0; /* due at once, should it still be there */
-	}
-	space->moves += found;
-	return found;
-}
-
-void hook_points_restore(struct tracer *tracer, struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	size_t at = 0;
-
-	if (!space || !space->lifted || space->moves || tracer->now < space->lifted_until)
-		return;
-	space->lifted_until = UINT64_MAX;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		if (!point->lifted)
-			continue;
-		if (tracer->now - point->second < SECOND) {
-			if (point->second + SECOND < space->lifted_until)
-				space->lifted_until = point->second + SECOND;
-		} else if (write_breakpoint(task, point->address)) {
-			point->lifted = false;
-			space->lifted--;
-		}
-	}
-}
-
-void hooks_end_move(struct tracer *tracer, struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-
-	if (!space || !space->moves)
-		return;
-	space->moves--;
-	space->lifted_until = 0;
-	hook_points_restore(tracer, task);
-}
-
-void hooks_withdraw(struct task *task)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct map_slot *slot;
-	unsigned layers = 0;
-	size_t at = 0;
-
-	if (!space || space->withdrawn)
-		return;
-	space->withdrawn = true;
-	while ((slot = map_next(&space->points, &at))) {
-		struct hook_point *point = slot->value;
-		if (point->place && point->place->function)
-			layers |= 1U << point->place->function->layer;
-		memory_write(task, point->address, point->insn.bytes, 1);
-		/* It stays on record: threads may have hit it already. */
-		point->lifted = true;
-	}
-	space->lifted = 0;
-	/* Streams are in every program, found or not. */
-	task->process->lost[LOST_UNHOOKED_STDIO]++;
-	task->process->lost[LOST_UNHOOKED_MPI] += layers >> HOOK_MPI & 1;
-	task->process->lost[LOST_UNHOOKED_HDF5] += layers >> HOOK_HDF5 & 1;
 }
 
 bool hook_space_has(const struct hook_space *space, uint64_t address)
@@ -516,6 +380,8 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
+	copy->brief_over = space->brief_over;
+	copy->brief_hits = space->brief_hits;
 	copy->lifted_until = space->lifted_until;
 	if (copy_states(copy, space) < 0) {
 		hook_space_free(copy);
@@ -532,7 +398,7 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 		same->slot = point->slot;
 		same->lifted = point->lifted;
 		same->second = point->second;
-		copy->lifted += point->lifted && !space->withdrawn;
+		copy->lifted += point->lifted && !hook_point_is_lifted_for_good(space, point);
 		same->waiting = point->waiting;
 	}
 	return copy;

@@ -257,6 +257,8 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 	}
 	if (place && place->ret)
 		hook_call_end(tracer, task, sp, arch_regs_function_result(regs));
+	if (place && place->brief)
+		hook_points_end_brief(tracer, task);
 	bool leaves = place && place->tail;
 	/* A conditional jump leaves only if it is taken. */
 	if (leaves && point->insn.kind == INSN_JCC)
@@ -352,18 +354,28 @@ bool hooks_are_wanted(const struct hook_options *options)
 	return options->npatterns > 0;
 }
 
-void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted)
+/* @return what the rows that are written make use of. */
+static unsigned used_by(enum hook_layer layer, const bool *written, bool *any)
 {
 	const struct hook_table *table = &hook_tables[layer];
 	const struct hook_library *library = hook_library(layer);
 	unsigned used = 0;
-	bool any = false;
 
+	*any = false;
 	for (size_t i = 0; i < table->count; i++) {
-		any |= written[i];
+		*any |= written[i];
 		if (written[i] && library && library->uses)
 			used |= library->uses(&table->rows[i]);
 	}
+	return used;
+}
+
+void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted)
+{
+	const struct hook_table *table = &hook_tables[layer];
+	bool any;
+	unsigned used = used_by(layer, written, &any) | HOOK_BRIEFLY;
+
 	for (size_t i = 0; i < table->count; i++) {
 		const struct hook_row *row = &table->rows[i];
 		/* Without exit what streams write at the end would look like the program's. */
@@ -384,7 +396,9 @@ static int choose_rows(struct hooks *hooks, enum hook_layer layer)
 	hooks->names[layer] = has_names ? hook_names_new(layer) : NULL;
 	if (!hooks->wanted[layer] || (has_names && !hooks->names[layer]))
 		return -1;
+	bool any;
 	hooks_choose(layer, written, hooks->wanted[layer]);
+	hooks->used[layer] = used_by(layer, written, &any);
 	return 0;
 }
 

@@ -20,6 +20,7 @@ struct hook_function {
 	enum hook_layer layer;
 	enum hook_form form;
 	bool silent;           /* hooked only for what others need of it */
+	bool brief;            /* hooked only until its layer is settled */
 	enum object_libc libc; /* whose streams it is about */
 	bool loops;            /* its beginning is jumped back to */
 	const char *chooses;   /* it is an IFUNC's resolver: what it chooses is called so */
@@ -38,6 +39,7 @@ struct hook_place {
 	struct hook_function *function; /* begins here; NULL: none */
 	bool ret;                       /* a way out */
 	bool tail;                      /* an indirect jump out */
+	bool brief;                     /* of brief functions only */
 };
 
 /* A variable of a library that its layer asked for. */
@@ -85,7 +87,9 @@ struct hook_page {
 
 struct hook_space {
 	struct modules modules;
-	bool withdrawn;          /* nothing is hooked here any more */
+	bool withdrawn;  /* nothing is hooked here any more */
+	bool brief_over; /* … of what is brief */
+	unsigned brief_hits;
 	struct map points;       /* struct hook_point by address */
 	struct hook_page *pages; /* where copies go */
 	size_t npages;
@@ -121,6 +125,7 @@ struct hooks {
 	struct map hook_objects;               /* struct hook_object by struct object */
 	struct hook_names *names[HOOK_LAYERS]; /* NULL: nothing of the layer is hooked */
 	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
+	unsigned used[HOOK_LAYERS];            /* what the rows that are written make use of */
 	struct hook_census census[HOOK_LAYERS + 1];
 	bool no_symbols_said;
 	bool library_said;      /* that DFTracer's own writes the annotations */
@@ -161,9 +166,18 @@ void hook_points_drop_return(struct task *task, struct hook_point *point);
 /* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
 
+/* Puts a breakpoint at the address. @return whether it could be written. */
+bool hook_point_write(struct task *task, uint64_t address);
+
+/* hook-lifting.c. @return whether a point that is lifted stays so. */
+bool hook_point_is_lifted_for_good(const struct hook_space *space, const struct hook_point *point);
+
 /* Counts a hit of an entry; beyond the limit the breakpoint is lifted until the second is over. */
 void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		       struct hook_point *point);
+
+/* A brief function was hit: takes out all that are, once their layer is settled, or has not been for long. */
+void hook_points_end_brief(struct tracer *tracer, struct task *task);
 
 /* Puts back what was lifted, when it is time. */
 void hook_points_restore(struct tracer *tracer, struct task *task);

@@ -33,6 +33,8 @@ struct hook_library {
 	void (*end)(const struct library_call *call, struct event *event);
 	/* Whether argument `n`, whose kind is not written by itself, is in this call; NULL: none is. */
 	bool (*writes)(const struct library_call *call, int n);
+	/* Whether all is known that functions are hooked briefly for; NULL: there are none. */
+	bool (*settled)(const void *state);
 	/* The state of a forked process; NULL with errno ENOMEM. */
 	void *(*copy)(const void *state);
 	void (*free)(void *state);

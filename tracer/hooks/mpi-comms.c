@@ -234,9 +234,15 @@ void mpi_comms_learn(const struct library_call *call, struct mpi_state *state)
 		comm->size = value;
 	if (mpi_is(row, "MPI_Comm_remote_size") && told(call, "size", &value))
 		comm->remote_size = value;
-	if (is_world(state, comm)) {
-		share_world(state, comm);
-		if (mpi_is(row, "MPI_Comm_rank"))
-			image_confirm_rank(call->tracer, call->task->process, comm->rank);
+	if (!is_world(state, comm))
+		return;
+	share_world(state, comm);
+	if (mpi_is(row, "MPI_Comm_rank") && comm->rank >= 0) {
+		state->rank_told = true;
+		image_confirm_rank(call->tracer, call->task->process, comm->rank);
+	}
+	if (mpi_is(row, "MPI_Comm_size") && comm->size >= 0) {
+		state->size_told = true;
+		image_confirm_size(call->tracer, call->task->process, comm->size);
 	}
 }

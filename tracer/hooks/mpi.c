@@ -336,7 +336,15 @@ static void *duplicate(const void *data)
 	return to;
 }
 
+static bool settled(const void *data)
+{
+	const struct mpi_state *state = data;
+
+	return state->rank_told && state->size_told;
+}
+
 const struct hook_library hook_mpi = {
+	.settled = settled,
 	.category = LAYER_MPI,
 	.uses = uses,
 	.begin = begin,

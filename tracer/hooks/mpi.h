@@ -46,6 +46,8 @@ struct mpi_state {
 	uint64_t null_files[MPI_WORLDS]; /* keys of MPI_FILE_NULL that are not 0 */
 	unsigned nnull_files;
 	bool rank_said;
+	bool rank_told; /* by MPI itself, of MPI_COMM_WORLD */
+	bool size_told;
 };
 
 /* @return what is known of the address space, made when first asked for; NULL: out of memory. */
