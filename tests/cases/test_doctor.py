@@ -26,7 +26,7 @@ DOCKER = [f"{number}={errno.EPERM}" for number in (
 DOCKER.append(f"{CLONE3}={errno.ENOSYS}")
 ROWS = ["kernel", "container", "launcher", "CPUs", "/proc", "output", "ptrace", "Yama", "seccomp features",
 	"seccomp filter", "PTRACE_GET_SYSCALL_INFO", "/proc/PID/mem", "process_vm_readv", "/proc/PID",
-	"cost of a stop"]
+	"recorder", "cost of a stop"]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
 	  "--bounding-set=-all"]
 # Leaks are looked for with ptrace, which many of these hosts do not have.
