@@ -60,7 +60,7 @@ static struct summary_call *find_call(struct summary *summary, enum layer layer,
 	}
 	call->layer = layer;
 	memcpy(call->name, name, len);
-	call->category = strcpy(call->name + len, category);
+	call->category = memcpy(call->name + len, category, strlen(category) + 1);
 	return call;
 }
 

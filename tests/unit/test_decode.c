@@ -45,6 +45,7 @@ static int setup(void **state)
 		.prefix = f->prefix,
 		.shown_prefix = f->prefix,
 		.selection = &f->selection,
+		.metadata = true,
 	};
 	f->tracer = tracer_new(&f->options, &error);
 	f->process = process_new(getpid());
