@@ -187,9 +187,10 @@ def test_the_library_that_does_not_record(runner, source, case):
 def test_the_library_that_records_has_its_annotations_for_itself(runner):
 	command = [build("annotated.c", "gcc.upstream.O2"), "nest", "fini"]
 	top = runner.fresh("upstream")
-	run = runner.traced(command, env={"DFTRACER_ENABLE": "1", "DFTRACER_LOG_FILE": os.path.join(top, "t"),
-					  "DFTRACER_INIT": "FUNCTION", "DFTRACER_DATA_DIR": "all",
-					  "DFTRACER_TRACE_COMPRESSION": "0"})
+	run = runner.traced(command, ["--init", "hybrid"],
+			    env={"DFTRACER_ENABLE": "1", "DFTRACER_LOG_FILE": os.path.join(top, "t"),
+				 "DFTRACER_INIT": "FUNCTION", "DFTRACER_DATA_DIR": "all",
+				 "DFTRACER_TRACE_COMPRESSION": "0"})
 	assert run.status == 0
 	assert run.events and not any(event.cat.endswith("_APP") for event in run.events)
 	assert run.trace.properties["annotations"] == "left to DFTracer's library"
