@@ -19,19 +19,27 @@
 		}                                                                                  \
 	} while (0)
 
-/* Prints bytes so that they fit on a line: everything unusual as %XX. NULL is `-`. */
+/* Prints bytes so that they fit on a line: everything unusual as %XX. NULL is `-`. With few calls: each one stops. */
 __attribute__((unused)) static void say_bytes(const char *s)
 {
 	if (!s) {
 		fputs("-", stdout);
 		return;
 	}
+	char text[1024];
+	size_t n = 0;
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
 		bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
 			     (c >= 'a' && c <= 'z') || strchr("/._~", c);
-		printf(plain ? "%c" : "%%%02X", c);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, plain ? "%c" : "%%%02X", c);
+		if (n > sizeof(text) - 4) {
+			fputs(text, stdout);
+			n = 0;
+		}
 	}
+	text[n] = '\0';
+	fputs(text, stdout);
 }
 
 /* `call`: the kernel's name, the trace's name, the directory that a relative path starts from (NULL: where

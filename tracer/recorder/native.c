@@ -106,6 +106,18 @@ static void complete_record(struct ring *ring, int64_t result, uint64_t end)
 	__atomic_store_n(&shared->head, next, __ATOMIC_RELEASE);
 }
 
+/* The registers are the program's, as the kernel leaves them behind the call. */
+static void go_behind(struct task *task, struct user_regs_struct *r, struct agent_ring *shared,
+		      int sig)
+{
+	restore_flags(r, shared);
+	restore_registers(r, shared);
+	const struct patch *patch = patch_of_stub(task->mm->recorder, shared->ret);
+	r->rip = behind_call(task, patch, shared->ret, sig);
+	r->rcx = patch ? patch->ip : shared->ret;
+	r->r11 = r->eflags;
+}
+
 /* Back from the kernel, with a result: what the agent has not done yet is done here. */
 static void complete(struct task *task, struct user_regs_struct *r, struct ring *ring, int sig)
 {
@@ -122,12 +134,7 @@ static void complete(struct task *task, struct user_regs_struct *r, struct ring 
 		complete_record(ring, result, drain_ticks());
 	}
 	r->rax = (uint64_t)result;
-	restore_flags(r, shared);
-	restore_registers(r, shared);
-	const struct patch *patch = patch_of_stub(task->mm->recorder, shared->ret);
-	r->rip = behind_call(task, patch, shared->ret, sig);
-	r->rcx = patch ? patch->ip : shared->ret;
-	r->r11 = r->eflags;
+	go_behind(task, r, shared, sig);
 }
 
 /* The signal has interrupted it: from here on it is a call that stops, in the program's own place. */
@@ -147,13 +154,8 @@ static void hand_over(struct tracer *tracer, struct task *task, struct user_regs
 		frame->in_handler = false;
 		frame->needs_exit = true;
 	}
-	restore_flags(r, shared);
-	restore_registers(r, shared);
-	const struct patch *patch = patch_of_stub(task->mm->recorder, shared->ret);
-	/* Whether it is made again the kernel decides by what it finds here, two bytes before. */
-	r->rip = behind_call(task, patch, shared->ret, sig);
-	r->rcx = patch ? patch->ip : shared->ret;
-	r->r11 = r->eflags;
+	/* Whether it is made again the kernel decides by what it finds there, two bytes before. */
+	go_behind(task, r, shared, sig);
 }
 
 static void leave_agent(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
