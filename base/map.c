@@ -32,6 +32,13 @@ static int grow(struct map *m)
 	return 0;
 }
 
+uint64_t map_hash(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3U;
+	return hash;
+}
+
 void *map_get(const struct map *m, uint64_t key)
 {
 	return m->cap ? find(m, key)->value : NULL;

@@ -18,6 +18,12 @@ struct map {
 	size_t count;
 };
 
+/* What map_hash begins with. */
+#define MAP_HASH 0xcbf29ce484222325U
+
+/* @return a key made of the text and of `hash`, what came before it (FNV-1a). */
+uint64_t map_hash(uint64_t hash, const char *text);
+
 /* @return the value of `key`, NULL if it has none. */
 void *map_get(const struct map *m, uint64_t key);
 

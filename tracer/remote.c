@@ -117,9 +117,9 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 	return done;
 }
 
-static uint64_t distance(uint64_t a, uint64_t b)
+bool remote_reaches(uint64_t a, uint64_t b)
 {
-	return a > b ? a - b : b - a;
+	return (a > b ? a - b : b - a) < REMOTE_REACH;
 }
 
 uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t others,
@@ -142,7 +142,7 @@ uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begi
 		uint64_t at = (uint64_t)result;
 		if (result < 0 && result > -4096)
 			continue;
-		if (distance(at, begin) < REMOTE_REACH)
+		if (remote_reaches(at, begin))
 			return at;
 		remote_syscall(tracer, task, __NR_munmap, (uint64_t[6]){at, size}, &result);
 	}

@@ -15,6 +15,8 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 /* A displacement of 32 bits reaches this far, less the size of a large program. */
 #define REMOTE_REACH (1UL << 30)
 
+bool remote_reaches(uint64_t a, uint64_t b);
+
 /* Maps executable memory within reach of code that begins at `begin`, below it and the `others` bytes that were
  * mapped there before. @return its address, 0: there is none. */
 uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t others,

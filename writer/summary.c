@@ -17,14 +17,6 @@ struct summary *summary_new(void)
 	return calloc(1, sizeof(struct summary));
 }
 
-/* FNV-1a. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
-}
-
 /* The category of an event as the trace spells it. */
 static const char *category_of(const struct event *event)
 {
@@ -40,7 +32,7 @@ static const char *category_of(const struct event *event)
 static struct summary_call *find_call(struct summary *summary, enum layer layer,
 				      const char *category, const char *name)
 {
-	uint64_t hash = hash_text(hash_text(0xcbf29ce484222325 ^ layer, category), name);
+	uint64_t hash = map_hash(map_hash(MAP_HASH ^ layer, category), name);
 	struct summary_call *call;
 
 	/* Two names with one hash: the second goes on with the next number. */

@@ -19,18 +19,11 @@ struct h5_known {
 	struct h5_shape *shape;
 };
 
-static uint64_t hash(uint64_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3U;
-	return h;
-}
-
 static uint64_t key_of(const char *path, const char *attribute)
 {
-	uint64_t h = hash(0xcbf29ce484222325U, path);
+	uint64_t h = map_hash(MAP_HASH, path);
 
-	return attribute ? hash(h * 3, attribute) : h;
+	return attribute ? map_hash(h * 3, attribute) : h;
 }
 
 static bool is_same(const struct h5_known *known, const char *path, const char *attribute)

@@ -11,12 +11,6 @@
 
 #define PAGE      4096
 #define SLOT_SIZE 32
-#define REACH     REMOTE_REACH
-
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
 
 static void remove_point(struct hook_space *space, struct hook_point *point)
 {
@@ -243,14 +237,14 @@ static uint64_t take_slot(struct tracer *tracer, struct task *task, struct hook_
 {
 	for (unsigned i = 0; i < space->nfreed; i++) {
 		uint64_t slot = space->freed[i];
-		if (distance(slot, address) < REACH) {
+		if (remote_reaches(slot, address)) {
 			space->freed[i] = space->freed[--space->nfreed];
 			return slot;
 		}
 	}
 	for (size_t i = 0; i < space->npages; i++) {
 		struct hook_page *page = &space->pages[i];
-		if (page->used + SLOT_SIZE <= PAGE && distance(page->address, address) < REACH) {
+		if (page->used + SLOT_SIZE <= PAGE && remote_reaches(page->address, address)) {
 			page->used += SLOT_SIZE;
 			return page->address + page->used - SLOT_SIZE;
 		}
