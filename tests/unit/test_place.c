@@ -421,6 +421,8 @@ static void test_yields_to_the_program_from_its_own_group(void **state)
 	need_two_cpus();
 	/* Only where autogroup is certain to apply; elsewhere the class must stay, see above. */
 	if (!has_line("/proc/sys/kernel/sched_autogroup_enabled", "1") ||
+	    /* Empty for those who never had a session of their own since the host's first process. */
+	    !has_line("/proc/self/autogroup", "/autogroup-") ||
 	    !has_line("/proc/self/cgroup", ":cpu:/\n") ||
 	    readlink("/proc/self/ns/cgroup", text, sizeof(text) - 1) < 0 ||
 	    strcmp(text, "cgroup:[4026531835]") != 0)
