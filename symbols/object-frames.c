@@ -124,28 +124,35 @@ static bool take_record(struct cursor *c, struct cursor *record)
 	return true;
 }
 
-/* How the FDEs of the CIE whose length field is at `at` write addresses; ENC_OMIT: not
- * understood. */
-static unsigned cie_encoding(const struct cursor *section, const unsigned char *at)
+/* How the FDEs of a CIE write addresses. */
+struct cie {
+	unsigned code; /* ENC_OMIT: not understood */
+	unsigned lsda; /* ENC_OMIT: they have none */
+};
+
+/* The CIE whose length field is at `at`. */
+static struct cie read_cie(const struct cursor *section, const unsigned char *at)
 {
+	const struct cie unknown = {ENC_OMIT, ENC_OMIT};
+	struct cie cie = {ENC_ABSPTR, ENC_OMIT};
 	struct cursor all = *section;
 	struct cursor c;
 
 	all.at = at;
 	if (!take_record(&all, &c) || take(&c, 4) != 0)
-		return ENC_OMIT;
+		return unknown;
 	uint64_t version = take(&c, 1);
 	if (version != 1 && version != 3 && version != 4)
-		return ENC_OMIT;
+		return unknown;
 	const char *augmentation = (const char *)c.at;
 	while (take(&c, 1) && !c.failed)
 		;
 	if (c.failed)
-		return ENC_OMIT;
+		return unknown;
 	if (version == 4)
 		take(&c, 2);
 	if (augmentation[0] != 'z')
-		return augmentation[0] ? ENC_OMIT : ENC_ABSPTR;
+		return augmentation[0] ? unknown : cie;
 	take_leb128(&c, false);
 	take_leb128(&c, true);
 	if (version == 1)
@@ -157,28 +164,47 @@ static unsigned cie_encoding(const struct cursor *section, const unsigned char *
 		unsigned encoding;
 		switch (*p) {
 		case 'R':
-			encoding = (unsigned)take(&c, 1);
-			return c.failed ? ENC_OMIT : encoding;
+			cie.code = (unsigned)take(&c, 1);
+			break;
 		case 'L':
-			take(&c, 1);
+			cie.lsda = (unsigned)take(&c, 1);
 			break;
 		case 'P':
 			encoding = (unsigned)take(&c, 1);
 			if ((encoding & ENC_BASE) == ENC_ALIGNED)
-				return ENC_OMIT;
+				return unknown;
 			take_form(&c, encoding);
 			break;
 		case 'S':
 		case 'B':
 			break;
 		default:
-			return ENC_OMIT;
+			return unknown;
 		}
 	}
-	return c.failed ? ENC_OMIT : ENC_ABSPTR;
+	return c.failed ? unknown : cie;
 }
 
-static int add(struct frames *frames, size_t *room, uint64_t begin, uint64_t end)
+/* @return the address of the FDE's table of landing pads, behind its bounds; 0: none, FRAME_LSDA_UNKNOWN: not
+ * understood. */
+static uint64_t take_lsda(struct cursor *record, unsigned encoding)
+{
+	if (encoding == ENC_OMIT)
+		return 0;
+	take_leb128(record, false);
+	const unsigned char *at = record->at;
+	/* A null pointer counts from nowhere. */
+	uint64_t plain = take_form(record, encoding & ENC_FORM);
+	if (record->failed || (encoding & 0x80))
+		return FRAME_LSDA_UNKNOWN;
+	if (!plain)
+		return 0;
+	record->at = at;
+	uint64_t address = take_pointer(record, encoding);
+	return record->failed ? FRAME_LSDA_UNKNOWN : address;
+}
+
+static int add(struct frames *frames, size_t *room, const struct frame *frame)
 {
 	if (frames->count == *room) {
 		size_t more = *room ? *room * 2 : 256;
@@ -188,7 +214,7 @@ static int add(struct frames *frames, size_t *room, uint64_t begin, uint64_t end
 		frames->items = items;
 		*room = more;
 	}
-	frames->items[frames->count++] = (struct frame){begin, end};
+	frames->items[frames->count++] = *frame;
 	return 0;
 }
 
@@ -197,7 +223,7 @@ static int read_section(struct frames *frames, size_t *room, const struct elf_fi
 {
 	struct cursor record;
 	const unsigned char *known = NULL; /* most FDEs have the CIE of the one before */
-	unsigned encoding = ENC_OMIT;
+	struct cie cie = {ENC_OMIT, ENC_OMIT};
 
 	while (take_record(&c, &record)) {
 		const unsigned char *field = record.at;
@@ -206,13 +232,13 @@ static int read_section(struct frames *frames, size_t *room, const struct elf_fi
 			continue;
 		if (field - back != known) {
 			known = field - back;
-			encoding = cie_encoding(&c, known);
+			cie = read_cie(&c, known);
 		}
 		/* Bit 7: the address of the address. Never used for code. */
-		if (encoding == ENC_OMIT || (encoding & 0x80))
+		if (cie.code == ENC_OMIT || (cie.code & 0x80))
 			continue;
-		uint64_t begin = take_pointer(&record, encoding);
-		uint64_t size = take_form(&record, encoding);
+		uint64_t begin = take_pointer(&record, cie.code);
+		uint64_t size = take_form(&record, cie.code);
 		if (record.failed || !size)
 			continue;
 		/* What the linker dropped has its FDE at address 0. */
@@ -222,7 +248,8 @@ static int read_section(struct frames *frames, size_t *room, const struct elf_fi
 		uint64_t room_left = segment->p_filesz - (begin - segment->p_vaddr);
 		if (size > room_left)
 			continue;
-		if (add(frames, room, begin, begin + size) < 0)
+		const struct frame frame = {begin, begin + size, take_lsda(&record, cie.lsda)};
+		if (add(frames, room, &frame) < 0)
 			return -1;
 	}
 	return 0;
@@ -300,4 +327,35 @@ fail:
 	*frames = (struct frames){0};
 	errno = ENOMEM;
 	return -1;
+}
+
+bool frame_landing_pads(const struct frame *frame, const unsigned char *table, size_t len,
+			object_pad_fn *each, void *data)
+{
+	struct cursor c = {table, table, table + len, frame->lsda, true, false};
+	uint64_t base = frame->begin;
+
+	/* The language-specific data area, as compilers for C and C++ write it: a header, then a row for each stretch
+	 * of calls. */
+	unsigned encoding = (unsigned)take(&c, 1);
+	if (encoding & 0x80 && encoding != ENC_OMIT)
+		return false;
+	if (encoding != ENC_OMIT)
+		base = take_pointer(&c, encoding);
+	if (take(&c, 1) != ENC_OMIT)
+		take_leb128(&c, false);
+	encoding = (unsigned)take(&c, 1);
+	uint64_t size = take_leb128(&c, false);
+	if (c.failed || (encoding & ~(unsigned)ENC_FORM) || size > (uint64_t)(c.end - c.at))
+		return false;
+	c.end = c.at + size;
+	while (c.at < c.end && !c.failed) {
+		take_form(&c, encoding);
+		take_form(&c, encoding);
+		uint64_t pad = take_form(&c, encoding);
+		take_leb128(&c, false);
+		if (pad && !c.failed)
+			each(data, base + pad);
+	}
+	return !c.failed;
 }

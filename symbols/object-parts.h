@@ -79,7 +79,10 @@ const struct object_symbol *symbol_set_find(const struct symbol_set *set, const 
 struct frame {
 	uint64_t begin;
 	uint64_t end;
+	uint64_t lsda; /* address of its table of landing pads; 0: none */
 };
+
+#define FRAME_LSDA_UNKNOWN UINT64_MAX
 
 struct frames {
 	struct frame *items; /* by address */
@@ -89,6 +92,10 @@ struct frames {
 
 /* Reads .eh_frame. @return 0, or -1 with errno ENOMEM. */
 int frames_read(struct frames *frames, const struct elf_file *file);
+
+/* Calls `each` for the landing pads of a frame, whose table is given. @return false: not understood. */
+bool frame_landing_pads(const struct frame *frame, const unsigned char *table, size_t len,
+			object_pad_fn *each, void *data);
 
 /* Looks for the separate debug file of the object that was opened by `path`.
  * @return 0 with the file mapped, or -1 with errno (ENOENT: there is none). */

@@ -391,3 +391,23 @@ void object_attach(struct object *object, void *data, void (*release)(void *))
 	object->attachment = data;
 	object->release = release;
 }
+
+bool object_landing_pads(const struct object *object, uint64_t address, object_pad_fn *each,
+			 void *data)
+{
+	struct frames *frames = object->frames;
+	size_t len = 0;
+
+	if (!frames->read && frames_read(frames, &object->file) < 0)
+		return false;
+	size_t below = sorted_up_to(frames->items, frames->count, sizeof(*frames->items),
+				    offsetof(struct frame, begin), address);
+	const struct frame *frame = below ? &frames->items[below - 1] : NULL;
+	/* Without an entry there exceptions do not pass. */
+	if (!frame || address >= frame->end || !frame->lsda)
+		return true;
+	if (frame->lsda == FRAME_LSDA_UNKNOWN)
+		return false;
+	const unsigned char *table = object_data(object, frame->lsda, &len);
+	return table && frame_landing_pads(frame, table, len, each, data);
+}

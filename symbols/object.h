@@ -72,6 +72,14 @@ bool object_has_text(const struct object *object, const char *text);
  * @return false: unknown. */
 bool object_bounds(const struct object *object, uint64_t address, uint64_t *begin, uint64_t *end);
 
+/* An address that exceptions lead to. */
+typedef void object_pad_fn(void *data, uint64_t pad);
+
+/* Calls `each` for the landing pads of the code that holds `address`, which may lie in other pieces.
+ * @return false: they are not known. */
+bool object_landing_pads(const struct object *object, uint64_t address, object_pad_fn *each,
+			 void *data);
+
 /* @return the file's bytes at `address`, `*len` of them up to the segment's end; NULL: no code of
  * the file lies there. */
 const unsigned char *object_code(const struct object *object, uint64_t address, size_t *len);
