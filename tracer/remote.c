@@ -127,8 +127,9 @@ uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begi
 {
 	int64_t result;
 
-	/* Below the code: above it heap and bss grow. The kernel takes the hint where it can. */
-	for (uint64_t below = 1UL << 20; below < REMOTE_REACH; below *= 4) {
+	/* Below the code: above it heap and bss grow. The kernel takes the hint where it can; what lies there may be
+	 * ours, for another purpose. A program at a low address has little room. */
+	for (uint64_t below = 1UL << 20, tries = 0; below < REMOTE_REACH; tries++) {
 		if (begin < below + others + (1UL << 16))
 			break;
 		const uint64_t args[6] = {(begin - below - others) & ~(uint64_t)(PAGE - 1),
@@ -140,6 +141,7 @@ uint64_t remote_map_near(struct tracer *tracer, struct task *task, uint64_t begi
 		if (remote_syscall(tracer, task, __NR_mmap, args, &result) < 0)
 			return 0;
 		uint64_t at = (uint64_t)result;
+		below = tries < 16 ? below + (1UL << 17) : below * 4;
 		if (result < 0 && result > -4096)
 			continue;
 		if (remote_reaches(at, begin))

@@ -26,6 +26,8 @@ static int start_recorder(struct tracer *tracer, const struct recorder_options *
 	if (!tracer->recorder)
 		return -1;
 	tracer_observe(tracer, recorder_observer(tracer->recorder));
+	if (tracer->hooks)
+		hooks_use_recorder(tracer->hooks);
 	return 0;
 }
 

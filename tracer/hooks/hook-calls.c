@@ -56,6 +56,9 @@ static bool is_left(struct tracer *tracer, struct task *task, const struct frame
 		return false;
 	if (is_own_stack(task, sp) && is_own_stack(task, frame->call.sp))
 		return true;
+	/* What was recorded since tells more than the stack as it is now. */
+	if (recorder_ends_call(task, frame->call.sp, frame->return_address))
+		return false;
 	return memory_read(tracer, task, frame->call.sp, &there, sizeof(there)) == sizeof(there) &&
 	       there != frame->return_address;
 }
@@ -146,7 +149,9 @@ static struct file *file_of_stream(struct tracer *tracer, struct task *task,
 
 	if (!stream || memory_read(tracer, task, stream + offset, &fd, sizeof(fd)) != sizeof(fd))
 		return NULL;
-	return file_of_fd(tracer, task, fd, time);
+	struct file *file = file_of_fd(tracer, task, fd, time);
+	recorder_note_descriptor(tracer, task, fd, time);
+	return file;
 }
 
 static void copy_text(struct tracer *tracer, struct task *task, struct call *call, unsigned n)
@@ -161,7 +166,8 @@ static void copy_text(struct tracer *tracer, struct task *task, struct call *cal
 }
 
 /* @return whether the call is about a file that is recorded; what is left out is counted. */
-static bool take_fields(struct tracer *tracer, struct task *task, struct frame *frame)
+static bool take_fields(struct tracer *tracer, struct task *task, struct frame *frame,
+			const struct hook_moment *at)
 {
 	struct call *call = &frame->call;
 	bool wanted = true;
@@ -174,6 +180,8 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 			/* fflush(NULL) is about all of them. */
 			if (argument(frame, f->arg) == 0)
 				about_file = false;
+			else if (!at->regs)
+				frame->file = file_of_fd(tracer, task, at->fd, call->start);
 			else
 				frame->file = file_of_stream(tracer, task, frame,
 							     argument(frame, f->arg), call->start);
@@ -183,6 +191,9 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 		case HOOK_STDERR:
 			about_file = true;
 			frame->file = file_of_fd(tracer, task, f->kind - HOOK_STDIN, call->start);
+			if (at->regs)
+				recorder_note_descriptor(tracer, task, f->kind - HOOK_STDIN,
+							 call->start);
 			break;
 		case HOOK_ON_FD:
 			about_file = true;
@@ -218,14 +229,14 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 /* musl formats into strings, and dprintf into a descriptor, through a stream that it makes up; the program has
  * none. Only those lack the function that closes them (its stdio_impl.h). */
 static bool is_made_up(struct tracer *tracer, struct task *task,
-		       const struct hook_function *function, const struct arch_regs *regs)
+		       const struct hook_function *function, const struct hook_moment *at)
 {
 	uint64_t closer;
 
 	if (function->layer != HOOK_STDIO || function->libc != OBJECT_MUSL)
 		return false;
 	for (const struct hook_field *f = function->row->fields; f->kind != HOOK_END; f++) {
-		uint64_t stream = arch_regs_function_arg(regs, f->arg);
+		uint64_t stream = at->args[f->arg];
 		if (f->kind == HOOK_STREAM && stream &&
 		    memory_read(tracer, task, stream + MUSL_CLOSE, &closer, 8) == 8 && !closer)
 			return true;
@@ -249,36 +260,54 @@ static bool is_inner(const struct task *task, enum hook_layer layer, uint64_t sp
 	return false;
 }
 
+/* The length of a string, which the event wants at the end: that may have been recorded, and be long over. */
+static void measure(struct tracer *tracer, struct task *task, struct frame *frame,
+		    const struct hook_moment *at)
+{
+	const struct hook_row *row = frame->hook->row;
+
+	if (!frame->hook->recorded || !row ||
+	    (row->bytes != HOOK_B_STRING && row->bytes != HOOK_B_LINE))
+		return;
+	frame->size_sum = at->length;
+	frame->has_size = true;
+	if (!at->regs)
+		return;
+	buf_clear(&tracer->text);
+	frame->has_size = memory_read_string(tracer, task, frame->call.args[row->bytes_arg],
+					     TEXT_MOST, &tracer->text) == 0;
+	frame->size_sum = tracer->text.len;
+}
+
 static void read_arguments(struct tracer *tracer, struct task *task, struct frame *frame,
-			   const struct arch_regs *regs, bool inner)
+			   const struct hook_moment *at, bool inner)
 {
 	const struct hook_function *function = frame->hook;
 
-	for (unsigned n = 0; n < 6; n++)
-		frame->call.args[n] = arch_regs_function_arg(regs, n);
+	memcpy(frame->call.args, at->args, sizeof(frame->call.args));
 	frame->record =
 		!task->process->excluded && !inner && !function->silent && !function->only_chooses;
 	if (function->layer == HOOK_STDIO)
-		frame->record = frame->record && take_fields(tracer, task, frame);
+		frame->record = frame->record && take_fields(tracer, task, frame, at);
 	else if (function->row)
-		library_begin(tracer, task, frame, regs, inner);
+		library_begin(tracer, task, frame, at->regs, inner);
+	if (frame->record)
+		measure(tracer, task, frame, at);
 }
 
 void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
-		     const struct arch_regs *regs)
+		     const struct hook_moment *at)
 {
-	uint64_t sp = arch_regs_sp(regs);
-	uint64_t return_address;
+	uint64_t sp = at->sp;
+	uint64_t return_address = at->return_address;
 
 	if (tracer->pass_through)
 		return;
 	if (function->layer == HOOK_APP) {
 		function->calls++;
-		annotate(tracer, task, function->row, regs);
+		annotate(tracer, task, function->row, at->regs);
 		return;
 	}
-	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
-		return;
 	const struct frame *open = hook_call_at(task, sp, return_address);
 	if (function->loops && open && open->hook == function)
 		return;
@@ -290,11 +319,11 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 		bool next = frame->hook && frame->call.sp == sp &&
 			    (frame->hook == function || frame->return_address != return_address);
 		if (next || is_left(tracer, task, frame, sp))
-			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
+			end_at(tracer, task, i, CALL_CUT, 0, at->time);
 	}
 	bool inner = is_inner(task, function->layer, sp);
 	/* What streams do inside a call teaches nothing; other layers go on looking. */
-	if ((inner && function->layer == HOOK_STDIO) || is_made_up(tracer, task, function, regs))
+	if ((inner && function->layer == HOOK_STDIO) || is_made_up(tracer, task, function, at))
 		return;
 	struct frame *frame = task_push(task);
 	if (!frame) {
@@ -306,33 +335,40 @@ void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_funct
 	frame->return_address = return_address;
 	frame->call.tid = task->tid;
 	frame->call.sp = sp;
-	frame->call.start = tracer->now;
-	read_arguments(tracer, task, frame, regs, inner);
+	frame->call.start = at->time;
+	read_arguments(tracer, task, frame, at, inner);
 	if (frame->record) {
 		struct trace *trace = image_trace(tracer, task);
 		frame->id = trace ? trace_next_id(trace) : 0;
 		frame->record = trace != NULL;
 	}
-	frame->call.start = clock_now(&tracer->clock);
+	if (at->regs)
+		frame->call.start = clock_now(&tracer->clock);
 }
 
-bool hook_call_end(struct tracer *tracer, struct task *task, uint64_t sp, int64_t result)
+static bool is_filled(const struct frame *frame)
 {
-	uint64_t return_address;
+	return frame->hook->row && frame->hook->row->bytes == HOOK_B_FILLED;
+}
+
+bool hook_call_end(struct tracer *tracer, struct task *task, const struct hook_moment *at)
+{
 	bool ended = false;
 
-	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
-		return false;
 	/* A function and those that it has tail-called end together, the called ones first. */
 	for (size_t i = task->nframes; i-- > 0;) {
-		const struct frame *frame = &task->frames[i];
+		struct frame *frame = &task->frames[i];
 		if (!frame->hook)
 			continue;
-		if (frame->call.sp == sp && frame->return_address == return_address) {
-			end_at(tracer, task, i, CALL_DONE, result, tracer->now);
+		if (frame->call.sp == at->sp && frame->return_address == at->return_address) {
+			if (!at->regs && is_filled(frame)) {
+				frame->size_sum = at->length;
+				frame->has_size = true;
+			}
+			end_at(tracer, task, i, CALL_DONE, at->result, at->time);
 			ended = true;
-		} else if (is_left(tracer, task, frame, sp)) {
-			end_at(tracer, task, i, CALL_CUT, 0, tracer->now);
+		} else if (is_left(tracer, task, frame, at->sp)) {
+			end_at(tracer, task, i, CALL_CUT, 0, at->time);
 		}
 	}
 	return ended;
@@ -364,6 +400,10 @@ static bool bytes_moved(struct tracer *tracer, struct task *task, struct frame *
 	case HOOK_B_FILLED:
 		if (failed)
 			return false;
+		if (frame->has_size) {
+			*sum = frame->size_sum + (row->bytes == HOOK_B_LINE);
+			return true;
+		}
 		/* Read now: the program's string is as it was, and what the call filled in is there. */
 		buf_clear(&tracer->text);
 		if (memory_read_string(tracer, task, call->args[n], TEXT_MOST, &tracer->text) < 0)

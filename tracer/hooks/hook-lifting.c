@@ -30,7 +30,7 @@ void hook_points_limit(struct hooks *hooks, struct tracer *tracer, struct task *
 	struct hook_space *space = task->mm->hooks;
 	struct hook_function *function = point->place->function;
 
-	if (!hooks->options.limit || point->lifted || !may_be_lifted(function))
+	if (!hooks->options.limit || point->lifted || point->stub || !may_be_lifted(function))
 		return;
 	if (tracer->now - point->second >= SECOND) {
 		point->second = tracer->now;
@@ -77,8 +77,7 @@ bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, ui
 		    !is_within(point->address, to, to_length))
 			continue;
 		found = true;
-		if (!point->lifted &&
-		    memory_write(task, point->address, point->insn.bytes, 1) == 0) {
+		if (!point->lifted && hook_point_take_out(task, point) == 0) {
 			point->lifted = true;
 			space->lifted++;
 		}
@@ -106,6 +105,7 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 				space->lifted_until = point->second + SECOND;
 		} else if (hook_point_write(task, point->address)) {
 			point->lifted = false;
+			point->stub = 0;
 			space->lifted--;
 		}
 	}
@@ -187,7 +187,7 @@ void hooks_withdraw(struct task *task)
 		struct hook_point *point = slot->value;
 		if (point->place && point->place->function)
 			layers |= 1U << point->place->function->layer;
-		memory_write(task, point->address, point->insn.bytes, 1);
+		hook_point_take_out(task, point);
 		/* It stays on record: threads may have hit it already. */
 		point->lifted = true;
 	}

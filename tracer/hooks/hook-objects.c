@@ -12,6 +12,7 @@ struct builder {
 	struct object *object;
 	struct hook_object *result;
 	size_t functions_cap;
+	bool chosen; /* what a resolver has chosen, and may be in use */
 	struct map by_address; /* function number + 1 */
 	bool failed;
 };
@@ -324,6 +325,16 @@ static struct hook_place *add_place(struct builder *b, struct map *by_address, s
 	return &result->places[number - 1];
 }
 
+static void add_exit(struct hook_place *place, const struct hook_function *function)
+{
+	bool filled = function->row && function->row->bytes == HOOK_B_FILLED;
+
+	place->mixed |= place->exits && place->filled != filled;
+	place->filled = filled;
+	place->stops |= !function->recorded;
+	place->exits = true;
+}
+
 static void plan_all(struct builder *b)
 {
 	struct hooks *hooks = b->hooks;
@@ -341,6 +352,7 @@ static void plan_all(struct builder *b)
 			       plan ? plan->refused : "out of memory");
 			continue;
 		}
+		function->recorded = hooks->records && !b->chosen && hook_is_recorded(hooks, function);
 		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {
@@ -355,12 +367,16 @@ static void plan_all(struct builder *b)
 			}
 			place->brief &= function->brief;
 			place->ret |= place->insn.kind == INSN_RET;
+			if (plan->places[p].kind == PLAN_RET)
+				add_exit(place, function);
 			place->tail |= plan->places[p].kind == PLAN_TAIL;
 			if (plan->places[p].kind == PLAN_ENTRY)
 				place->function = function;
 		}
 	}
 	map_free(&by_address);
+	if (hooks->records && !b->failed && hook_jumps_find(hooks, b->object, b->result) < 0)
+		b->failed = true;
 }
 
 struct hook_object *hook_object_known(struct hooks *hooks, const struct object *object)
@@ -432,6 +448,7 @@ struct hook_object *hook_object_choose(struct hooks *hooks, struct object *objec
 	b.result = calloc(1, sizeof(*b.result));
 	if (!b.result)
 		return NULL;
+	b.chosen = true;
 	/* Where its choice was known to be one, it was counted with the resolver. */
 	if (resolver->chosen)
 		hooks->census[HOOK_FUNC].found++;
@@ -457,6 +474,8 @@ void hook_object_free(struct hook_object *object)
 		for (size_t i = 0; i < object->nvariables; i++)
 			free(object->variables[i].name);
 		free(object->variables);
+		for (size_t i = 0; i < object->nplaces; i++)
+			free(object->places[i].jump);
 		free(object->functions);
 		free(object->places);
 		free(object);

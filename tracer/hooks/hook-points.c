@@ -27,6 +27,7 @@ static void module_gone(const struct module *module, void *data)
 	struct map_slot *slot;
 	size_t at = 0;
 
+	hook_jumps_forget(space, module->begin);
 	while ((slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
 		if (point->address >= module->begin && point->address < module->end) {
@@ -36,8 +37,8 @@ static void module_gone(const struct module *module, void *data)
 	}
 }
 
-static struct hook_point *add_point(struct hook_space *space, uint64_t address,
-				    const struct hook_place *place, const struct insn *insn)
+struct hook_point *hook_points_add(struct hook_space *space, uint64_t address,
+				   const struct hook_place *place, const struct insn *insn)
 {
 	struct hook_point *point = calloc(1, sizeof(*point));
 
@@ -82,7 +83,7 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 		bytes[0] = task->mm->entry_byte;
 	if (memcmp(bytes, place->insn.bytes, place->insn.len) != 0)
 		return false;
-	struct hook_point *point = add_point(space, address, place, &place->insn);
+	struct hook_point *point = hook_points_add(space, address, place, &place->insn);
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &place->insn) && !hook_points_slot(tracer, task, point)) ||
@@ -112,6 +113,8 @@ static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, st
 		unverified += !map_get(&space->points, module->bias + first_address(object))
 				      ? object->refused
 				      : 0;
+	if (tracer->recorder && tracer->filter)
+		hook_jumps_place(tracer, task, module, object);
 	for (size_t i = 0; i < object->nplaces; i++) {
 		const struct hook_place *place = &object->places[i];
 		/* The part of the file that is mapped here. */
@@ -228,7 +231,8 @@ static uint64_t map_page(struct tracer *tracer, struct task *task, const struct 
 	/* Code may be larger than the distances tried. */
 	uint64_t begin = module ? module->begin : near;
 
-	return remote_map_near(tracer, task, begin, space->npages * PAGE, PAGE);
+	return remote_map_near(tracer, task, begin, hook_blocks_size(space) + space->npages * PAGE,
+			       PAGE);
 }
 
 /* @return the address of SLOT_SIZE unused bytes near the code at `address`, 0: none. */
@@ -299,6 +303,9 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	unsigned char bytes[INSN_MAX];
 	struct insn insn;
 
+	/* Where a jump lies nothing stops. */
+	if (point && point->stub)
+		return false;
 	if (point) {
 		point->waiting++;
 		return true;
@@ -307,7 +314,7 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	if (n <= 0 || insn_decode(hooks->decoder, bytes, (size_t)n, address, &insn) < 0 ||
 	    insn.kind == INSN_REFUSED)
 		return false;
-	point = add_point(space, address, NULL, &insn);
+	point = hook_points_add(space, address, NULL, &insn);
 	if (!point)
 		return false;
 	if ((needs_copy(tracer, &insn) && !hook_points_slot(tracer, task, point)) ||
@@ -371,6 +378,10 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	if (space->npages)
 		memcpy(copy->pages, space->pages, space->npages * sizeof(*copy->pages));
 	copy->npages = space->npages;
+	if (hook_blocks_copy(copy, space) < 0) {
+		hook_space_free(copy);
+		return NULL;
+	}
 	copy->data = space->data;
 	copy->user_hooks = space->user_hooks;
 	copy->withdrawn = space->withdrawn;
@@ -384,12 +395,13 @@ struct hook_space *hook_space_copy(const struct hook_space *space)
 	while ((slot = map_next(&space->points, &at))) {
 		const struct hook_point *point = slot->value;
 		struct hook_point *same =
-			add_point(copy, point->address, point->place, &point->insn);
+			hook_points_add(copy, point->address, point->place, &point->insn);
 		if (!same) {
 			hook_space_free(copy);
 			return NULL;
 		}
 		same->slot = point->slot;
+		same->stub = point->stub;
 		same->lifted = point->lifted;
 		same->second = point->second;
 		copy->lifted += point->lifted && !hook_point_is_lifted_for_good(space, point);
@@ -408,6 +420,7 @@ void hook_space_free(struct hook_space *space)
 		if (space->states[i])
 			hook_library(i)->free(space->states[i]);
 	}
+	hook_blocks_free(space);
 	free(space->pages);
 	free(space);
 }

@@ -133,20 +133,15 @@ static void mapped(struct observer *observer, struct tracer *tracer, struct task
 		hook_points_place(hooks_of(observer), tracer, task);
 }
 
-struct access {
-	struct tracer *tracer;
-	struct task *task;
-};
-
-static int read_memory(void *data, uint64_t address, void *to, size_t len)
+int hook_access_read(void *data, uint64_t address, void *to, size_t len)
 {
-	struct access *a = data;
+	struct hook_access *a = data;
 	return memory_read(a->tracer, a->task, address, to, len) == (ssize_t)len ? 0 : -1;
 }
 
-static int write_memory(void *data, uint64_t address, const void *from, size_t len)
+int hook_access_write(void *data, uint64_t address, const void *from, size_t len)
 {
-	struct access *a = data;
+	struct hook_access *a = data;
 	return memory_write(a->task, address, from, len);
 }
 
@@ -154,15 +149,19 @@ static int write_memory(void *data, uint64_t address, const void *from, size_t l
 static void do_displaced(struct tracer *tracer, struct task *task, struct hook_point *point,
 			 struct arch_regs *regs)
 {
-	struct access access = {tracer, task};
+	struct hook_access access = {tracer, task};
 
+	if (point->stub) {
+		arch_regs_set_ip(regs, point->stub + HOOK_STUB_END);
+		return;
+	}
 	if (point->slot) {
 		point->slot_used = true;
 		arch_regs_set_ip(regs, point->slot);
 		return;
 	}
-	if (arch_emulate(regs, &point->insn, point->address, read_memory, write_memory, &access) ==
-	    0)
+	if (arch_emulate(regs, &point->insn, point->address, hook_access_read, hook_access_write,
+			 &access) == 0)
 		return;
 	/* Its stack may have to grow first, or it has to fault: both the processor's own work. */
 	uint64_t slot = hook_points_slot(tracer, task, point);
@@ -172,19 +171,44 @@ static void do_displaced(struct tracer *tracer, struct task *task, struct hook_p
 	}
 }
 
+bool hook_moment_now(struct tracer *tracer, struct task *task, const struct arch_regs *regs,
+		     struct hook_moment *at)
+{
+	*at = (struct hook_moment){
+		.regs = regs,
+		.time = tracer->now,
+		.sp = arch_regs_sp(regs),
+		.result = arch_regs_function_result(regs),
+	};
+	for (unsigned n = 0; n < 6; n++)
+		at->args[n] = arch_regs_function_arg(regs, n);
+	return memory_read(tracer, task, at->sp, &at->return_address, 8) == 8;
+}
+
+void hook_point_reached(struct tracer *tracer, struct task *task, const struct hook_point *point,
+			const struct hook_moment *at)
+{
+	const struct hook_place *place = point->place;
+
+	if (place && place->function)
+		hook_call_begin(tracer, task, place->function, at);
+	if (place && place->ret)
+		hook_call_end(tracer, task, at);
+}
+
 /* At an indirect jump out of a function: it ends where that returns to. */
 static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct task *task,
 			  const struct arch_regs *regs)
 {
-	uint64_t sp = arch_regs_sp(regs);
-	uint64_t return_address;
+	struct hook_moment at;
 
-	if (memory_read(tracer, task, sp, &return_address, 8) != 8)
+	if (!hook_moment_now(tracer, task, regs, &at))
 		return;
-	struct frame *frame = hook_call_at(task, sp, return_address);
-	if (frame && !hook_points_plant_return(hooks, tracer, task, return_address)) {
+	struct frame *frame = hook_call_at(task, at.sp, at.return_address);
+	if (frame && !hook_points_plant_return(hooks, tracer, task, at.return_address)) {
 		frame->no_result = true;
-		hook_call_end(tracer, task, sp, 0);
+		at.result = 0;
+		hook_call_end(tracer, task, &at);
 	}
 }
 
@@ -246,17 +270,21 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		struct hook_point *point, struct arch_regs *regs)
 {
 	const struct hook_place *place = point->place;
-	uint64_t sp = arch_regs_sp(regs);
+	struct hook_moment at;
+	bool has_return = hook_moment_now(tracer, task, regs, &at);
 
-	/* The return address has been popped here. */
-	if (point->waiting && hook_call_end(tracer, task, sp - 8, arch_regs_function_result(regs)))
-		point->waiting--;
-	if (place && place->function) {
-		hook_points_limit(hooks, tracer, task, point);
-		hook_call_begin(tracer, task, place->function, regs);
+	if (point->waiting) {
+		/* The return address has been popped here. */
+		struct hook_moment popped = at;
+		popped.sp -= 8;
+		if (memory_read(tracer, task, popped.sp, &popped.return_address, 8) == 8 &&
+		    hook_call_end(tracer, task, &popped))
+			point->waiting--;
 	}
-	if (place && place->ret)
-		hook_call_end(tracer, task, sp, arch_regs_function_result(regs));
+	if (place && place->function)
+		hook_points_limit(hooks, tracer, task, point);
+	if (has_return)
+		hook_point_reached(tracer, task, point, &at);
 	if (place && place->brief)
 		hook_points_end_brief(tracer, task);
 	bool leaves = place && place->tail;
@@ -274,7 +302,10 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 static struct hook_function *point_function(const struct task *task, uint64_t address)
 {
 	const struct hook_point *point = map_get(&task->mm->hooks->points, address);
+	size_t offset;
 
+	if (!point)
+		point = hook_point_of_stub(task->mm->hooks, address, &offset);
 	return point && point->place ? point->place->function : NULL;
 }
 
@@ -282,6 +313,19 @@ void hooks_tick(struct tracer *tracer, struct task *task)
 {
 	if (tracer->hooks && task->mm->hooks)
 		hook_points_restore(tracer, task);
+}
+
+/* @return the point whose breakpoint lies at the address, NULL: none. */
+static struct hook_point *point_at(const struct hook_space *space, uint64_t address)
+{
+	struct hook_point *point = map_get(&space->points, address);
+	size_t offset;
+
+	/* Where a jump lies it is not ours. */
+	if (point)
+		return point->stub ? NULL : point;
+	point = hook_point_of_stub(space, address, &offset);
+	return point && offset == HOOK_STUB_BREAKPOINT ? point : NULL;
 }
 
 static bool before_signal(struct observer *observer, struct tracer *tracer, struct task *task,
@@ -296,7 +340,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	    arch_regs_get(task->tid, &regs) < 0)
 		return false;
 	uint64_t address = arch_regs_ip(&regs) - ARCH_BREAKPOINT_LEN;
-	struct hook_point *point = map_get(&space->points, address);
+	struct hook_point *point = point_at(space, address);
 	if (!point && pending)
 		return false;
 	if (!point) {
@@ -308,14 +352,17 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 		return true;
 	}
 	arch_regs_set_ip(&regs, address);
+	bool in_stub = address != point->address;
 	/* A hit that came in before the breakpoint was lifted: the instruction is there again. */
-	if (!point->lifted)
+	if (!point->lifted || in_stub)
 		hit(hooks_of(observer), tracer, task, point, &regs);
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
 	restore_trap(tracer, task, space);
 	if (pending)
 		send_again(tracer, task);
+	if (in_stub)
+		recorder_hook_stopped(tracer, task);
 	struct hook_function *function = point_function(task, address);
 	if (function)
 		function->cost += clock_now(&tracer->clock) - tracer->now + STOP_COST;
@@ -427,6 +474,11 @@ struct hooks *hooks_new(const struct hook_options *options)
 	return hooks;
 }
 
+void hooks_use_recorder(struct hooks *hooks)
+{
+	hooks->records = true;
+}
+
 struct observer *hooks_observer(struct hooks *hooks)
 {
 	return &hooks->observer;
@@ -467,6 +519,28 @@ static void report_layers(const struct hooks *hooks, struct buf *out)
 	buf_add_char(out, ')');
 }
 
+static void report_inside(const struct hook_inside *inside, struct buf *out)
+{
+	static const char *const whys[HOOK_OUT_COUNT] = {
+		[HOOK_OUT_LAYER] = "arguments that have to be read",
+		[HOOK_OUT_TEXT] = "strings that have to be read",
+		[HOOK_OUT_STREAM] = "a stream that it makes",
+		[HOOK_OUT_LIBC] = "streams of another C library",
+		[HOOK_OUT_CHOICE] = "a choice of functions",
+		[HOOK_OUT_BRIEF] = "hooked for a while only",
+	};
+
+	buf_addf(out, "; recorded inside the program: %lu of %lu functions, %lu of %lu exits",
+		 inside->functions, inside->functions + inside->entries, inside->jumps,
+		 inside->jumps + inside->exits);
+	if (inside->records)
+		buf_addf(out, ", %llu records", (unsigned long long)inside->records);
+	for (int i = 0; i < HOOK_OUT_COUNT; i++) {
+		if (inside->outside[i])
+			buf_addf(out, ", outside %lu: %s", inside->outside[i], whys[i]);
+	}
+}
+
 /* A pattern without a function: a mistake in it, or a file that does not tell its functions. */
 static void report_unmatched(const char *pattern, const struct hook_regex *regex, struct buf *out)
 {
@@ -505,6 +579,8 @@ void hooks_report(const struct hooks *hooks, uint64_t run, bool verbose, struct 
 		for (const struct hook_object *o = slot->value; o; o = o->next)
 			report_hot(o, run, out);
 	}
+	if (verbose && hooks->records && found)
+		report_inside(&hooks->inside, out);
 	if (verbose && hooks->reasons.len) {
 		buf_add_str(out, "; refused: ");
 		buf_add(out, hooks->reasons.data, hooks->reasons.len);

@@ -14,6 +14,7 @@
 
 struct hooks;
 struct hook_space;
+struct arch_regs;
 
 /* A pattern of -x. */
 struct hook_pattern {
@@ -48,6 +49,46 @@ void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted);
 /* @return NULL with errno ENOMEM. */
 struct hooks *hooks_new(const struct hook_options *options);
 void hooks_free(struct hooks *hooks);
+
+/* What is known of a function's beginning, or of its end. */
+struct hook_moment {
+	const struct arch_regs *regs; /* the thread stands there; NULL: it was recorded, and may be long gone */
+	uint64_t time;                /* ns */
+	uint64_t sp;                  /* where the return address lies */
+	uint64_t return_address;
+	uint64_t args[6];
+	int64_t result;
+	/* Recorded only: */
+	uint64_t stub;
+	bool exit;
+	int fd;          /* of its stream */
+	uint64_t length; /* of its string */
+};
+
+/* Where the tracer has a recorder, calls of functions whose arguments allow it are recorded inside the program. */
+void hooks_use_recorder(struct hooks *hooks);
+
+/* A recorded moment. */
+void hooks_recorded(struct tracer *tracer, struct task *task, const struct hook_moment *at);
+
+/* A signal has come while the thread stands in the stub, at the instruction pointer; or, with `left`, had gone on from it
+ * to record, has its own registers again, and `recorded` or not has done so. Makes it go on from where it would be
+ * without us.
+ * @return false: no stub of a hook lies there. */
+bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		      uint64_t stub, bool left, bool recorded);
+
+/* @return whether the address lies in a hook's stub. */
+bool hooks_is_in_stub(const struct task *task, uint64_t ip);
+
+/* … and whether rcx is not the program's there, but lies below the stack pointer. */
+bool hooks_stub_has_rcx(const struct task *task, uint64_t ip);
+
+/* … and nothing has been done yet but what was displaced. */
+bool hooks_is_at_test(const struct task *task, uint64_t ip);
+
+/* @return whether a stub's breakpoint lies at the address. */
+bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address);
 
 /* The observer that places hooks and takes their hits. Owned by `hooks`. */
 struct observer *hooks_observer(struct hooks *hooks);

@@ -8,6 +8,7 @@
 #include "symbols/plan.h"
 #include "tracer/arch/arch.h"
 #include "tracer/hooks/hooks.h"
+#include "tracer/hooks/stub.h"
 #include "tracer/tracer.h"
 
 #include <regex.h>
@@ -26,6 +27,7 @@ struct hook_function {
 	const char *chooses;   /* it is an IFUNC's resolver: what it chooses is called so */
 	bool only_chooses;     /* its own calls are nobody's concern */
 	bool chosen;           /* it has returned a function */
+	bool recorded;         /* inside the program, where there is a recorder */
 	uint64_t address;      /* the file's */
 	uint64_t calls;
 	uint64_t cost;    /* ns that its stops took, as far as the tracer can tell */
@@ -40,6 +42,11 @@ struct hook_place {
 	bool ret;                       /* a way out */
 	bool tail;                      /* an indirect jump out */
 	bool brief;                     /* of brief functions only */
+	bool exits;             /* a function is left here */
+	bool stops;             /* … whose end has to stop */
+	bool filled;            /* … whose result is a string that it has filled in */
+	bool mixed;             /* … and others, whose is not */
+	struct hook_jump *jump; /* what is there where the recorder is; NULL: a breakpoint */
 };
 
 /* A variable of a library that its layer asked for. */
@@ -72,6 +79,7 @@ struct hook_point {
 	uint64_t second; /* when the count began, ns */
 	unsigned long hits;
 	bool lifted;
+	uint64_t stub;  /* a jump leads there, and no breakpoint lies here; 0: one does */
 	bool slot_used; /* some thread was sent there */
 	uint64_t slot;  /* where the displaced instruction has been copied to; 0: nowhere */
 };
@@ -80,6 +88,15 @@ struct hook_point {
 struct hook_page {
 	uint64_t address;
 	unsigned used;
+};
+
+/* Stubs of a module. */
+struct hook_block {
+	uint64_t address;
+	size_t room;      /* stubs that it has room for */
+	size_t count;     /* 0: its module is gone */
+	uint64_t module;  /* where that began */
+	uint64_t *points; /* their addresses, by stub */
 };
 
 #define HOOK_FREED 64
@@ -93,6 +110,8 @@ struct hook_space {
 	struct map points;       /* struct hook_point by address */
 	struct hook_page *pages; /* where copies go */
 	size_t npages;
+	struct hook_block *blocks;
+	size_t nblocks;
 	uint64_t freed[HOOK_FREED]; /* room for copies that is not needed any more */
 	unsigned nfreed;
 	uint64_t data; /* for bytes that a call of ours hands over; 0: no place yet */
@@ -116,12 +135,35 @@ struct hook_regex {
 	regex_t regex;
 };
 
+/* Why functions are not recorded inside the program. */
+enum hook_outside {
+	HOOK_OUT_LAYER,  /* MPI, HDF5, annotations: their arguments have to be read */
+	HOOK_OUT_TEXT,   /* its strings have to be read */
+	HOOK_OUT_STREAM, /* the stream that it returns has to be looked at */
+	HOOK_OUT_LIBC,   /* not glibc's streams */
+	HOOK_OUT_CHOICE, /* IFUNCs */
+	HOOK_OUT_BRIEF,
+	HOOK_OUT_COUNT,
+};
+
+/* What has come of recording calls inside the program, over all files seen. */
+struct hook_inside {
+	unsigned long functions; /* that begin by a jump */
+	unsigned long entries;   /* that had to stay breakpoints */
+	unsigned long jumps;     /* exits */
+	unsigned long exits;     /* that had to stay breakpoints */
+	unsigned long outside[HOOK_OUT_COUNT];
+	uint64_t records;
+};
+
 struct hooks {
 	struct observer observer;
 	struct hook_options options;
 	struct hook_regex *regexes; /* by pattern */
 	struct objects *objects;
 	struct insn_decoder *decoder;
+	bool records; /* there is a recorder */
+	struct hook_inside inside;
 	struct map hook_objects;               /* struct hook_object by struct object */
 	struct hook_names *names[HOOK_LAYERS]; /* NULL: nothing of the layer is hooked */
 	bool *wanted[HOOK_LAYERS];             /* rows that are hooked, written or not */
@@ -188,9 +230,54 @@ uint64_t hook_points_data(struct tracer *tracer, struct task *task, struct hook_
 
 /* hook-calls.c: from hits to events. */
 void hook_call_begin(struct tracer *tracer, struct task *task, struct hook_function *function,
-		     const struct arch_regs *regs);
-/* A way out was reached at `sp`. @return whether a call ended there. */
-bool hook_call_end(struct tracer *tracer, struct task *task, uint64_t sp, int64_t result);
+		     const struct hook_moment *at);
+/* A way out was reached. @return whether a call ended there. */
+bool hook_call_end(struct tracer *tracer, struct task *task, const struct hook_moment *at);
+
+/* hooks.c: a thread stands at a point, or has been there. */
+void hook_point_reached(struct tracer *tracer, struct task *task, const struct hook_point *point,
+			const struct hook_moment *at);
+
+/* Fills in what a thread's registers say that stands at a function's entry or `ret`.
+ * @return false: there is no return address. */
+bool hook_moment_now(struct tracer *tracer, struct task *task, const struct arch_regs *regs,
+		     struct hook_moment *at);
+
+/* For arch_emulate. */
+struct hook_access {
+	struct tracer *tracer;
+	struct task *task;
+};
+int hook_access_read(void *data, uint64_t address, void *to, size_t len);
+int hook_access_write(void *data, uint64_t address, const void *from, size_t len);
+
+/* inside.c: jumps and stubs.
+ * @return whether the function's calls can be recorded inside the program; counts why not. */
+bool hook_is_recorded(struct hooks *hooks, const struct hook_function *function);
+
+/* Finds which places of a file can have jumps. @return 0, or -1 with errno ENOMEM. */
+int hook_jumps_find(struct hooks *hooks, const struct object *object, struct hook_object *result);
+
+/* Places the jumps of a module. What cannot be had is left for breakpoints. */
+void hook_jumps_place(struct tracer *tracer, struct task *task, const struct module *module,
+		      const struct hook_object *object);
+
+/* @return the point whose stub `address` lies in, and where in it; NULL: none. */
+struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t address,
+				      size_t *offset);
+
+/* The stubs of a module that is gone are free again. */
+void hook_jumps_forget(struct hook_space *space, uint64_t module);
+size_t hook_blocks_size(const struct hook_space *space);
+int hook_blocks_copy(struct hook_space *to, const struct hook_space *from);
+void hook_blocks_free(struct hook_space *space);
+
+/* Takes a point's jump or breakpoint out of the program. @return 0, or -1. */
+int hook_point_take_out(struct task *task, const struct hook_point *point);
+
+/* hook-points.c. @return the point, NULL: out of memory. */
+struct hook_point *hook_points_add(struct hook_space *space, uint64_t address,
+				   const struct hook_place *place, const struct insn *insn);
 
 /* @return the frame of the call that began with this stack pointer, and returns to this address; NULL: none. */
 struct frame *hook_call_at(struct task *task, uint64_t sp, uint64_t return_address);

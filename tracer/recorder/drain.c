@@ -151,15 +151,19 @@ static void take(struct tracer *tracer, struct ring *ring, const struct moment *
 	/* The rounding of one moment must not make a thread's calls overlap with those of another. */
 	uint64_t start = later(to_ns(moment, record->start), ring->until);
 	uint64_t end_ns = later(to_ns(moment, record->end), start);
-	if (ring->begun)
-		frame = task_top(task);
-	else
-		frame = begin(tracer, task, record, start);
-	if (frame)
-		end(tracer, task, frame, record->result, end_ns);
-	ring->begun = false;
+	if (record->shape & (SHAPE_HOOK_ENTRY | SHAPE_HOOK_EXIT)) {
+		hooked_take(tracer, task, record, end_ns);
+	} else {
+		if (ring->begun)
+			frame = task_top(task);
+		else
+			frame = begin(tracer, task, record, start);
+		if (frame)
+			end(tracer, task, frame, record->result, end_ns);
+		ring->begun = false;
+		tracer->recorder->calls++;
+	}
 	ring->until = end_ns;
-	tracer->recorder->calls++;
 	ring->tail += 1 + more_of(record);
 	__atomic_store_n(&shared->tail, ring->tail, __ATOMIC_RELEASE);
 }

@@ -73,6 +73,7 @@ struct recorder_space {
 	size_t nrings;
 	struct area *areas;
 	size_t nareas;
+	unsigned hook_stops; /* hooked calls that have stopped for lack of a ring */
 	struct map patches; /* struct patch by ip */
 	struct modules modules;
 };
@@ -112,6 +113,20 @@ static inline uint64_t agent_offset(const unsigned char *label)
 
 /* What the agent does with calls of a row. */
 uint16_t recorder_shape(const struct syscall_row *row);
+
+/* hooked.c: function hooks. Adds their code to the agent's. */
+void hooked_put_agent(unsigned char text[AGENT_TEXT_SIZE]);
+/* A ring that will lie at `address` in the program. */
+void hooked_prepare(struct agent_ring *shared, uint64_t address);
+void hooked_take(struct tracer *tracer, struct task *task, const struct agent_record *record,
+		 uint64_t time);
+/* A signal is about to be delivered. @return whether the thread stood in a hook's stub, or was recording one; its
+ * registers are changed then. `*swallow`: the signal was ours. */
+bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		   const siginfo_t *info, bool *swallow);
+
+/* native.c. Flags as the agent saves them. */
+void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);

@@ -27,14 +27,19 @@ static bool is_restart(int64_t result)
 	return result <= -ERESTARTSYS_CODE && result >= -ERESTART_RESTARTBLOCK_CODE;
 }
 
-static void restore_flags(struct user_regs_struct *r, const struct agent_ring *ring)
+void native_restore_flags(struct user_regs_struct *r, uint64_t saved)
 {
 	uint64_t flags = r->eflags & ~(LAHF_FLAGS | OF);
 
-	flags |= ring->flags >> 8 & LAHF_FLAGS;
-	if (ring->flags & 1)
+	flags |= saved >> 8 & LAHF_FLAGS;
+	if (saved & 1)
 		flags |= OF;
 	r->eflags = flags;
+}
+
+static void restore_flags(struct user_regs_struct *r, const struct agent_ring *ring)
+{
+	native_restore_flags(r, ring->flags);
 }
 
 static void restore_registers(struct user_regs_struct *r, const struct agent_ring *ring)
@@ -262,12 +267,20 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 {
 	struct recorder_space *space = task->mm->recorder;
 	struct arch_regs regs;
+	bool swallow = false;
 
-	if (!space || !space->agent || arch_regs_get(task->tid, &regs) < 0)
+	if (!tracer->recorder || (!(space && space->agent) && !task->mm->hooks) ||
+	    arch_regs_get(task->tid, &regs) < 0)
 		return false;
 	struct user_regs_struct *r = &regs.raw;
 	uint64_t ip = r->rip;
-	bool swallow = false;
+	if (hooked_signal(tracer, task, &regs, info, &swallow)) {
+		if (r->rip != ip)
+			arch_regs_set(task->tid, &regs);
+		return swallow;
+	}
+	if (!space || !space->agent)
+		return false;
 	if (is_in_agent(ip)) {
 		struct ring *ring = space_ring_of(task);
 		if (!ring)

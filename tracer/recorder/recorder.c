@@ -346,6 +346,20 @@ void recorder_task_over(struct tracer *tracer, struct task *task)
 	space_free_ring(task->mm->recorder, ring);
 }
 
+void recorder_hook_stopped(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = space_of(tracer, task);
+	struct ring *ring = space ? space_ring_of(task) : NULL;
+
+	if (ring)
+		ring->until = clock_now(&tracer->clock);
+	if (!space || space->off || ring || !tracer->filter ||
+	    ++space->hook_stops < tracer->recorder->options.hits)
+		return;
+	space->hook_stops = 0;
+	space_give(tracer, task);
+}
+
 void recorder_report(const struct recorder *recorder, bool verbose, struct buf *out)
 {
 	static const char *const whys[OFF_COUNT] = {

@@ -76,6 +76,16 @@ void recorder_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp);
 /* A task is at its end, or leaves its address space by exec. */
 void recorder_task_over(struct tracer *tracer, struct task *task);
 
+/* A hooked call has stopped in its stub, and been dealt with: the thread may get a ring. At a stop at which the
+ * program's signal is swallowed. */
+void recorder_hook_stopped(struct tracer *tracer, struct task *task);
+
+/* A stream's call has been seen to be about the descriptor: the agent need not ask again. */
+void recorder_note_descriptor(struct tracer *tracer, struct task *task, int fd, uint64_t time);
+
+/* @return whether a hooked call with this stack pointer and return address ends in what is still to be taken. */
+bool recorder_ends_call(const struct task *task, uint64_t sp, uint64_t return_address);
+
 /* For a forked address space: the code is there, the rings are not. @return NULL: nothing to copy, or with errno
  * ENOMEM. */
 struct recorder_space *recorder_space_copy(const struct recorder_space *space);

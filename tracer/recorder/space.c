@@ -93,6 +93,7 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 	memcpy(text + agent_offset(agent_shapes), tracer->recorder->shapes,
 	       sizeof(tracer->recorder->shapes));
 	memcpy(text + size, rings_name, sizeof(rings_name));
+	hooked_put_agent(text);
 	if (map_at(tracer, task, AGENT_BASE, AGENT_TEXT_SIZE, PROT_READ | PROT_EXEC) < 0) {
 		*why = why_not_mapped();
 		return -1;
@@ -302,6 +303,7 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	memset(ring->shared, 0, offsetof(struct agent_ring, unused));
 	ring->shared->records[0] = (struct agent_record){0};
 	ring->shared->mask = RECORDS - 1;
+	hooked_prepare(ring->shared, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
 	set_limits(space);
 	arch_regs_set_gs(&regs, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
 	if (arch_regs_set(task->tid, &regs) < 0)

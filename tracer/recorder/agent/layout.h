@@ -36,7 +36,16 @@
 #define RING_NEXT    88
 #define RING_FLAGS   96
 #define RING_TAIL    128
-#define RING_RECORDS 4096
+/* Of function hooks, whose code uses nothing of the above: where it begins, the first record's address, and the
+ * program's registers meanwhile. */
+#define RING_HOOK_ENTRY 192
+#define RING_HOOK_EXIT  200
+#define RING_FIRST      208
+#define RING_HOOK_RAX   216
+#define RING_HOOK_RDX   224
+#define RING_HOOK_FLAGS 232
+#define RING_HOOK_BACK  240
+#define RING_RECORDS    4096
 
 /* struct agent_record */
 #define RECORD_SHIFT  7
@@ -50,6 +59,9 @@
 #define RECORD_IP     80
 #define RECORD_SP     88
 #define RECORD_SUM    96
+#define RECORD_STUB   104
+#define RECORD_FD     112
+#define RECORD_LENGTH 120
 
 #define RECORD_OPEN 1
 #define RECORD_DONE 2
@@ -65,6 +77,30 @@
 #define SHAPE_PATH0    128 /* argument 0 is a path, which is copied */
 #define SHAPE_PATH1    256
 #define SHAPE_PATH3    512
+
+/* No call of the kernel: a hooked function begins, or ends. `ip` is the return address, `sp` where it lies. */
+#define SHAPE_HOOK_ENTRY 1024
+#define SHAPE_HOOK_EXIT  2048
+
+/* Where the hooks' code lies in the agent's text. */
+#define AGENT_HOOKS 0xa00
+
+/* The end part of a hook's stub, which goes on in the function, and what lies before it: a breakpoint, the first word of
+ * a record, and what is to be recorded beside the registers. */
+#define HOOK_TRAP   40
+#define HOOK_WORD   16
+#define HOOK_RECIPE 8
+/* Where the program's rcx lies meanwhile: below the stack pointer, and below what functions may use there without
+ * moving it. */
+#define HOOK_SAVED 136
+/* Bytes of the recipe; 0: nothing, else one more than */
+#define RECIPE_STREAM 0 /* the argument that is a FILE *, whose descriptor is wanted */
+#define RECIPE_STRING 1 /* … a string, whose length is */
+#define RECIPE_FIXED  2 /* the descriptor that it is about */
+#define RECIPE_FILLED 3 /* not 0: the result is a string */
+
+/* The descriptor in a FILE of glibc: there since its first release for this machine (struct _IO_FILE, _fileno). */
+#define HOOK_FILENO 112
 
 /* The longest path with its NUL, and how many records behind its own a call may take for two of them. */
 #define AGENT_PATH_MAX  4096
@@ -88,7 +124,11 @@ struct agent_record {
 	uint64_t ip; /* where the agent was to return to */
 	uint64_t sp;
 	uint64_t sum; /* of a vector's lengths */
-	uint64_t padding[3];
+	/* SHAPE_HOOK_…: */
+	uint64_t stub; /* its end part */
+	int32_t fd;
+	int32_t unused_too;
+	uint64_t length; /* of the string */
 };
 
 /* One thread writes, the tracer reads. The record at the head has state 0 while no call is being made. */
@@ -109,7 +149,15 @@ struct agent_ring {
 	uint64_t flags;
 	uint64_t padding[3];
 	uint64_t tail; /* records ever taken; the tracer's */
-	unsigned char unused[RING_RECORDS - RING_TAIL - 8];
+	uint64_t padding_too[7];
+	uint64_t hook_entry;
+	uint64_t hook_exit;
+	uint64_t first;
+	uint64_t hook_rax;
+	uint64_t hook_rdx;
+	uint64_t hook_flags;
+	uint64_t hook_back; /* the end part of the stub it came from, or its breakpoint */
+	unsigned char unused[RING_RECORDS - RING_HOOK_BACK - 8];
 	struct agent_record records[];
 };
 #endif

@@ -1,0 +1,572 @@
+/* Hooks without stops: which functions' calls can be recorded inside the program, and the jumps that lead to it. A jump
+ * is placed when its code has just been mapped, and nobody can have been there. */
+#include "tracer/hooks/internal.h"
+
+#include "symbols/room.h"
+#include "tracer/memory.h"
+#include "tracer/recorder/agent/layout.h"
+#include "tracer/remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+/* --- which functions --------------------------------------------------------------------------- */
+
+/* @return whether the agent, or the tracer from a record, can tell what a stream's call is about. */
+static bool is_simple(const struct hook_row *row, enum hook_outside *why)
+{
+	*why = HOOK_OUT_TEXT;
+	for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++) {
+		switch (f->kind) {
+		case HOOK_STREAM:
+		case HOOK_STDIN:
+		case HOOK_STDOUT:
+		case HOOK_STDERR:
+		case HOOK_INT:
+		case HOOK_LONG:
+		case HOOK_SIZE:
+			break;
+		default:
+			return false;
+		}
+	}
+	*why = HOOK_OUT_STREAM;
+	return row->result != HOOK_R_POINTER || row->fields[0].kind != HOOK_END;
+}
+
+bool hook_is_recorded(struct hooks *hooks, const struct hook_function *function)
+{
+	enum hook_outside why = HOOK_OUT_COUNT;
+
+	if (function->chooses)
+		why = HOOK_OUT_CHOICE;
+	else if (function->brief)
+		why = HOOK_OUT_BRIEF;
+	else if (function->layer != HOOK_FUNC && function->layer != HOOK_STDIO)
+		why = HOOK_OUT_LAYER;
+	else if (function->layer == HOOK_FUNC)
+		return true;
+	else if (function->libc != OBJECT_GLIBC)
+		why = HOOK_OUT_LIBC;
+	else if (is_simple(function->row, &why))
+		return true;
+	hooks->inside.outside[why]++;
+	return false;
+}
+
+/* What is to be recorded of a function beside its registers. */
+static void fill_recipe(struct hook_jump *jump, const struct hook_place *place)
+{
+	const struct hook_row *row = place->function ? place->function->row : NULL;
+
+	if (jump->exit)
+		jump->recipe[RECIPE_FILLED] = place->filled;
+	if (jump->exit || !row)
+		return;
+	for (const struct hook_field *f = row->fields; f->kind != HOOK_END; f++) {
+		if (f->kind == HOOK_STREAM)
+			jump->recipe[RECIPE_STREAM] = f->arg + 1;
+		if (f->kind == HOOK_STDIN || f->kind == HOOK_STDOUT || f->kind == HOOK_STDERR)
+			jump->recipe[RECIPE_FIXED] = (unsigned char)(f->kind - HOOK_STDIN + 1);
+	}
+	if (row->bytes == HOOK_B_STRING || row->bytes == HOOK_B_LINE)
+		jump->recipe[RECIPE_STRING] = row->bytes_arg + 1;
+}
+
+/* --- which places ------------------------------------------------------------------------------ */
+
+/* @return whether a place is to have a jump, if there is room. */
+static bool wants_jump(const struct hook_place *place)
+{
+	if (place->tail)
+		return false;
+	if (place->function)
+		return place->function->recorded && !place->ret;
+	return place->exits && !place->stops && !place->mixed;
+}
+
+/* @return 0, or -1 with errno ENOMEM. */
+static int find_jump(struct hooks *hooks, const struct object *object, const struct rooms *rooms,
+		     struct hook_place *place)
+{
+	bool exit = !place->function;
+	struct room room;
+	size_t len = 0;
+
+	if (exit)
+		rooms_exit(rooms, place->address, &room);
+	else
+		rooms_entry(rooms, place->address, &room);
+	const unsigned char *code = object_code(object, room.begin, &len);
+	if (room.refused || !code || len < room.len)
+		return 0;
+	struct hook_jump *jump = malloc(sizeof(*jump));
+	if (!jump)
+		return -1;
+	if (hook_jump_make(jump, hooks->decoder, &room, exit, code) < 0) {
+		free(jump);
+		return 0;
+	}
+	fill_recipe(jump, place);
+	place->jump = jump;
+	return 0;
+}
+
+static uint64_t first_byte(const struct hook_place *place)
+{
+	return place->jump ? place->jump->begin : place->address;
+}
+
+static uint64_t end_byte(const struct hook_place *place)
+{
+	return place->jump ? place->jump->begin + place->jump->len : place->address + 1;
+}
+
+static int by_first_byte(const void *a, const void *b)
+{
+	uint64_t x = first_byte(*(struct hook_place *const *)a);
+	uint64_t y = first_byte(*(struct hook_place *const *)b);
+
+	return (x > y) - (x < y);
+}
+
+static void drop_jump(struct hook_place *place)
+{
+	free(place->jump);
+	place->jump = NULL;
+}
+
+/* Of two places that would share bytes at most one has a jump, and the other is not inside that. */
+static void settle(struct hook_place *a, struct hook_place *b)
+{
+	if (end_byte(a) <= first_byte(b) || end_byte(b) <= first_byte(a))
+		return;
+	struct hook_place *exit = a->function ? b : a;
+	drop_jump(exit);
+	if (end_byte(a) <= first_byte(b) || end_byte(b) <= first_byte(a))
+		return;
+	drop_jump(a);
+	drop_jump(b);
+}
+
+static int settle_all(struct hook_object *result)
+{
+	struct hook_place **places = calloc(result->nplaces + 1, sizeof(struct hook_place *));
+
+	if (!places)
+		return -1;
+	for (size_t i = 0; i < result->nplaces; i++)
+		places[i] = &result->places[i];
+	qsort(places, result->nplaces, sizeof(*places), by_first_byte);
+	for (size_t i = 0; i < result->nplaces; i++) {
+		/* As many as can begin within one room; one that has lost its jump begins later. */
+		for (size_t k = i + 1; k < result->nplaces && k <= i + 2 * INSN_MAX; k++)
+			settle(places[i], places[k]);
+	}
+	free(places);
+	return 0;
+}
+
+static void count_jumps(struct hooks *hooks, const struct hook_object *result)
+{
+	struct hook_inside *inside = &hooks->inside;
+
+	for (size_t i = 0; i < result->nplaces; i++) {
+		const struct hook_place *place = &result->places[i];
+		if (place->function && place->function->recorded) {
+			inside->functions += place->jump != NULL;
+			inside->entries += !place->jump;
+		} else if (place->exits && !place->stops) {
+			inside->jumps += place->jump != NULL;
+			inside->exits += !place->jump;
+		}
+	}
+}
+
+int hook_jumps_find(struct hooks *hooks, const struct object *object, struct hook_object *result)
+{
+	struct rooms *rooms = NULL;
+	int done = 0;
+
+	for (size_t i = 0; i < result->nfunctions && done == 0; i++) {
+		if (!result->functions[i].recorded)
+			continue;
+		if (!rooms)
+			rooms = rooms_new(object, hooks->decoder);
+		done = rooms ? rooms_learn(rooms, result->functions[i].address) : -1;
+	}
+	for (size_t i = 0; rooms && i < result->nplaces && done == 0; i++) {
+		if (wants_jump(&result->places[i]))
+			done = find_jump(hooks, object, rooms, &result->places[i]);
+	}
+	if (rooms && done == 0)
+		done = settle_all(result);
+	rooms_free(rooms);
+	count_jumps(hooks, result);
+	return done;
+}
+
+/* --- in an address space ----------------------------------------------------------------------- */
+
+/* @return room for so many stubs near the module, NULL: none. */
+static struct hook_block *take_block(struct tracer *tracer, struct task *task,
+				     const struct module *module, size_t count)
+{
+	struct hook_space *space = task->mm->hooks;
+	size_t size = (count * HOOK_STUB_SIZE + PAGE - 1) & ~(size_t)(PAGE - 1);
+	size_t others = hook_blocks_size(space) + space->npages * PAGE;
+
+	for (size_t i = 0; i < space->nblocks; i++) {
+		struct hook_block *block = &space->blocks[i];
+		if (block->count == 0 && block->room >= count &&
+		    remote_reaches(block->address, module->begin))
+			return block;
+	}
+	struct hook_block *blocks =
+		reallocarray(space->blocks, space->nblocks + 1, sizeof(*blocks));
+	if (!blocks)
+		return NULL;
+	space->blocks = blocks;
+	size_t room = size / HOOK_STUB_SIZE;
+	uint64_t *points = calloc(room, sizeof(*points));
+	uint64_t address =
+		points ? remote_map_near(tracer, task, module->begin, others, size) : 0;
+	if (!address) {
+		free(points);
+		return NULL;
+	}
+	blocks[space->nblocks] =
+		(struct hook_block){.address = address, .room = room, .points = points};
+	return &blocks[space->nblocks++];
+}
+
+/* @return whether a jump may go where the file's code is still what was planned. */
+static bool is_as_planned(struct tracer *tracer, struct task *task, const struct module *module,
+			  const struct hook_jump *jump)
+{
+	uint64_t begin = module->bias + jump->begin;
+	unsigned char bytes[ROOM_JUMP * INSN_MAX];
+	size_t len = 0;
+	const unsigned char *code = object_code(module->object, jump->begin, &len);
+
+	if (task->mm->entry_pending && task->mm->entry >= begin &&
+	    task->mm->entry < begin + jump->len)
+		return false;
+	return code && len >= jump->len &&
+	       memory_read(tracer, task, begin, bytes, jump->len) == jump->len &&
+	       memcmp(bytes, code, jump->len) == 0;
+}
+
+static bool may_have(struct tracer *tracer, struct task *task, const struct module *module,
+		     const struct hook_place *place)
+{
+	const struct hooks *hooks = tracer->hooks;
+	const struct hook_space *space = task->mm->hooks;
+	uint64_t address = module->bias + place->address;
+
+	if (!place->jump || address >= module->end ||
+	    module->bias + place->jump->begin < module->begin ||
+	    module->bias + place->jump->begin + place->jump->len > module->end ||
+	    map_get(&space->points, address))
+		return false;
+	if (place->function && !place->function->row &&
+	    space->user_hooks >= hooks->options.max_hooks)
+		return false;
+	return is_as_planned(tracer, task, module, place->jump);
+}
+
+struct placing {
+	struct hook_block *block;
+	unsigned char *stubs;
+	unsigned char (*jumps)[ROOM_JUMP];
+	const struct hook_place **places;
+};
+
+static void make_stub(const struct module *module, const struct hook_place *place,
+		      struct placing *p)
+{
+	const struct hook_jump *jump = place->jump;
+	size_t n = p->block->count;
+	uint64_t begin = module->bias + jump->begin;
+
+	if (n == p->block->room)
+		return;
+	uint64_t target = hook_stub_make(jump, begin, p->block->address + n * HOOK_STUB_SIZE,
+					 p->stubs + n * HOOK_STUB_SIZE);
+	if (!target || hook_jump_bytes(begin, target, p->jumps[n]) < 0)
+		return;
+	p->places[n] = place;
+	p->block->points[n] = module->bias + place->address;
+	p->block->count++;
+}
+
+static void write_jumps(struct task *task, const struct module *module, const struct placing *p)
+{
+	struct hook_space *space = task->mm->hooks;
+
+	for (size_t i = 0; i < p->block->count; i++) {
+		const struct hook_place *place = p->places[i];
+		struct hook_point *point = hook_points_add(space, module->bias + place->address,
+							   place, &place->insn);
+		if (!point)
+			continue;
+		point->stub = p->block->address + i * HOOK_STUB_SIZE;
+		if (memory_write(task, module->bias + place->jump->begin, p->jumps[i],
+				 ROOM_JUMP) < 0) {
+			/* Nothing can be written, breakpoints neither. */
+			map_remove(&space->points, point->address);
+			free(point);
+			continue;
+		}
+		space->user_hooks += place->function && !place->function->row;
+	}
+}
+
+void hook_jumps_place(struct tracer *tracer, struct task *task, const struct module *module,
+		      const struct hook_object *object)
+{
+	struct placing p = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < object->nplaces; i++)
+		count += may_have(tracer, task, module, &object->places[i]);
+	if (!count || !(p.block = take_block(tracer, task, module, count)))
+		return;
+	p.stubs = calloc(count, HOOK_STUB_SIZE);
+	p.jumps = calloc(count, sizeof(*p.jumps));
+	p.places = calloc(count, sizeof(*p.places));
+	if (p.stubs && p.jumps && p.places) {
+		p.block->module = module->begin;
+		for (size_t i = 0; i < object->nplaces && p.block->count < count; i++) {
+			if (may_have(tracer, task, module, &object->places[i]))
+				make_stub(module, &object->places[i], &p);
+		}
+		if (memory_write(task, p.block->address, p.stubs,
+				 p.block->count * HOOK_STUB_SIZE) == 0)
+			write_jumps(task, module, &p);
+	}
+	free(p.stubs);
+	free(p.jumps);
+	free(p.places);
+}
+
+void hook_jumps_forget(struct hook_space *space, uint64_t module)
+{
+	for (size_t i = 0; i < space->nblocks; i++) {
+		if (space->blocks[i].module == module)
+			space->blocks[i].count = 0;
+	}
+}
+
+size_t hook_blocks_size(const struct hook_space *space)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < space->nblocks; i++)
+		size += space->blocks[i].room * HOOK_STUB_SIZE;
+	return size;
+}
+
+int hook_blocks_copy(struct hook_space *to, const struct hook_space *from)
+{
+	to->blocks = calloc(from->nblocks + 1, sizeof(*to->blocks));
+	for (size_t i = 0; to->blocks && i < from->nblocks; i++) {
+		const struct hook_block *block = &from->blocks[i];
+		struct hook_block *copy = &to->blocks[to->nblocks];
+		*copy = *block;
+		copy->points = reallocarray(NULL, block->room, sizeof(*copy->points));
+		if (!copy->points)
+			return -1;
+		memcpy(copy->points, block->points, block->room * sizeof(*copy->points));
+		to->nblocks++;
+	}
+	return to->blocks ? 0 : -1;
+}
+
+void hook_blocks_free(struct hook_space *space)
+{
+	for (size_t i = 0; i < space->nblocks; i++)
+		free(space->blocks[i].points);
+	free(space->blocks);
+}
+
+struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t address,
+				      size_t *offset)
+{
+	for (size_t i = 0; i < space->nblocks; i++) {
+		const struct hook_block *block = &space->blocks[i];
+		if (address < block->address ||
+		    address - block->address >= block->count * HOOK_STUB_SIZE)
+			continue;
+		size_t at = address - block->address;
+		struct hook_point *point =
+			map_get(&space->points, block->points[at / HOOK_STUB_SIZE]);
+		*offset = at % HOOK_STUB_SIZE;
+		return point && point->place && point->place->jump ? point : NULL;
+	}
+	return NULL;
+}
+
+int hook_point_take_out(struct task *task, const struct hook_point *point)
+{
+	unsigned char bytes[ROOM_JUMP * INSN_MAX];
+	size_t len = 0;
+
+	if (!point->stub)
+		return memory_write(task, point->address, point->insn.bytes, 1);
+	const struct hook_jump *jump = point->place->jump;
+	uint64_t begin = point->address - (point->place->address - jump->begin);
+	for (unsigned i = 0; i < jump->ninsns; i++) {
+		memcpy(bytes + len, jump->insns[i].bytes, jump->insns[i].len);
+		len += jump->insns[i].len;
+	}
+	/* Padding that was broken is nobody's. */
+	return memory_write(task, begin, bytes, len < ROOM_JUMP ? len : ROOM_JUMP);
+}
+
+/* --- what happens there ------------------------------------------------------------------------ */
+
+void hooks_recorded(struct tracer *tracer, struct task *task, const struct hook_moment *at)
+{
+	const struct hook_space *space = task->mm->hooks;
+	size_t offset;
+	const struct hook_point *point =
+		space ? hook_point_of_stub(space, at->stub, &offset) : NULL;
+
+	if (!point)
+		return;
+	tracer->hooks->inside.records++;
+	hook_point_reached(tracer, task, point, at);
+}
+
+/* @return where in its stub the address lies, HOOK_STUB_SIZE: in none. */
+static size_t offset_in_stub(const struct task *task, uint64_t address)
+{
+	const struct hook_space *space = task->mm->hooks;
+	size_t offset;
+
+	if (!space || !hook_point_of_stub(space, address, &offset))
+		return HOOK_STUB_SIZE;
+	return offset;
+}
+
+bool hooks_is_in_stub(const struct task *task, uint64_t ip)
+{
+	return offset_in_stub(task, ip) < HOOK_STUB_SIZE;
+}
+
+bool hooks_is_at_test(const struct task *task, uint64_t ip)
+{
+	return offset_in_stub(task, ip) == HOOK_STUB_TEST;
+}
+
+bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address)
+{
+	return offset_in_stub(task, address) == HOOK_STUB_BREAKPOINT;
+}
+
+bool hooks_stub_has_rcx(const struct task *task, uint64_t ip)
+{
+	size_t offset = offset_in_stub(task, ip);
+
+	return offset > HOOK_STUB_TEST && offset < HOOK_STUB_END;
+}
+
+/* Does instructions `n` to `end` of the jump, the first of which stands at `at` of the process. @return how many. */
+static unsigned do_insns(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+			 const struct hook_jump *jump, unsigned n, unsigned end, uint64_t at)
+{
+	struct hook_access access = {tracer, task};
+
+	for (; n < end; n++) {
+		if (arch_emulate(regs, &jump->insns[n], at, hook_access_read, hook_access_write,
+				 &access) < 0)
+			break;
+		at += jump->insns[n].len;
+	}
+	return n;
+}
+
+static size_t length_of(const struct hook_jump *jump, unsigned n)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		len += jump->insns[i].len;
+	return len;
+}
+
+/* @return which instruction stands at `offset` of their copies that begin at `first`. */
+static unsigned insn_at(const struct hook_jump *jump, size_t first, size_t offset)
+{
+	unsigned n = 0;
+
+	while (n < jump->ninsns && first + length_of(jump, n) < offset)
+		n++;
+	return n;
+}
+
+/* What was displaced, from instruction `n` on: in the program's own place, as far as that can be done from here. */
+static void do_end(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		   const struct hook_point *point, uint64_t stub, unsigned n)
+{
+	const struct hook_jump *jump = point->place->jump;
+	uint64_t begin = point->address - (point->place->address - jump->begin);
+
+	unsigned done = do_insns(tracer, task, regs, jump, n, jump->ninsns,
+				 begin + length_of(jump, n));
+	if (done < jump->ninsns)
+		arch_regs_set_ip(regs, stub + HOOK_STUB_END +
+					       (jump->exit ? 0 : length_of(jump, done)));
+	else if (done == n)
+		arch_regs_set_ip(regs, begin + length_of(jump, n));
+}
+
+/* What leads to the `ret`. @return whether the thread has come there. */
+static bool do_head(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		    const struct hook_point *point, uint64_t stub, size_t offset)
+{
+	const struct hook_jump *jump = point->place->jump;
+	uint64_t begin = point->address - (point->place->address - jump->begin);
+	size_t first = HOOK_STUB_TEST - hook_jump_head(jump);
+	unsigned last = jump->ninsns - 1U;
+	unsigned n = insn_at(jump, first, offset);
+
+	if (n == 0) {
+		arch_regs_set_ip(regs, begin);
+		return false;
+	}
+	unsigned done = do_insns(tracer, task, regs, jump, n, last, begin + length_of(jump, n));
+	if (done < last)
+		arch_regs_set_ip(regs, stub + first + length_of(jump, done));
+	return done == last;
+}
+
+bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		      uint64_t stub, bool left, bool recorded)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct hook_moment at;
+	size_t offset = 0;
+	const struct hook_point *point = space ? hook_point_of_stub(space, stub, &offset) : NULL;
+
+	if (!point)
+		return false;
+	const struct hook_jump *jump = point->place->jump;
+	stub -= offset;
+	if (!left && offset >= HOOK_STUB_END) {
+		do_end(tracer, task, regs, point, stub,
+		       jump->exit ? jump->ninsns - 1U : insn_at(jump, HOOK_STUB_END, offset));
+		return true;
+	}
+	if (!left && offset < HOOK_STUB_TEST &&
+	    !do_head(tracer, task, regs, point, stub, offset))
+		return true;
+	if (!recorded && hook_moment_now(tracer, task, regs, &at))
+		hook_point_reached(tracer, task, point, &at);
+	do_end(tracer, task, regs, point, stub, jump->exit ? jump->ninsns - 1U : 0);
+	return true;
+}
