@@ -234,6 +234,16 @@ static void test_layout(void **state)
 	assert_int_equal(offsetof(struct agent_ring, next), RING_NEXT);
 	assert_int_equal(offsetof(struct agent_ring, flags), RING_FLAGS);
 	assert_int_equal(offsetof(struct agent_ring, tail), RING_TAIL);
+	assert_int_equal(offsetof(struct agent_ring, hook_entry), RING_HOOK_ENTRY);
+	assert_int_equal(offsetof(struct agent_ring, hook_exit), RING_HOOK_EXIT);
+	assert_int_equal(offsetof(struct agent_ring, first), RING_FIRST);
+	assert_int_equal(offsetof(struct agent_ring, hook_rax), RING_HOOK_RAX);
+	assert_int_equal(offsetof(struct agent_ring, hook_rdx), RING_HOOK_RDX);
+	assert_int_equal(offsetof(struct agent_ring, hook_flags), RING_HOOK_FLAGS);
+	assert_int_equal(offsetof(struct agent_ring, hook_back), RING_HOOK_BACK);
+	assert_int_equal(offsetof(struct agent_record, stub), RECORD_STUB);
+	assert_int_equal(offsetof(struct agent_record, fd), RECORD_FD);
+	assert_int_equal(offsetof(struct agent_record, length), RECORD_LENGTH);
 	assert_int_equal(offsetof(struct agent_ring, records), RING_RECORDS);
 	assert_int_equal(sizeof(struct agent_record), RECORD_SIZE);
 	assert_int_equal(offsetof(struct agent_record, state), RECORD_STATE);

@@ -12,7 +12,7 @@ struct builder {
 	struct object *object;
 	struct hook_object *result;
 	size_t functions_cap;
-	bool chosen; /* what a resolver has chosen, and may be in use */
+	bool chosen;           /* what a resolver has chosen, and may be in use */
 	struct map by_address; /* function number + 1 */
 	bool failed;
 };
@@ -352,7 +352,8 @@ static void plan_all(struct builder *b)
 			       plan ? plan->refused : "out of memory");
 			continue;
 		}
-		function->recorded = hooks->records && !b->chosen && hook_is_recorded(hooks, function);
+		function->recorded =
+			hooks->records && !b->chosen && hook_is_recorded(hooks, function);
 		census->hooked += function->chooses && !function->only_chooses ? 2 : 1;
 		function->loops = plan->loops;
 		for (size_t p = 0; p < plan->nplaces; p++) {

@@ -52,9 +52,10 @@ void hooks_free(struct hooks *hooks);
 
 /* What is known of a function's beginning, or of its end. */
 struct hook_moment {
-	const struct arch_regs *regs; /* the thread stands there; NULL: it was recorded, and may be long gone */
-	uint64_t time;                /* ns */
-	uint64_t sp;                  /* where the return address lies */
+	const struct arch_regs
+		*regs; /* the thread stands there; NULL: it was recorded, and may be long gone */
+	uint64_t time; /* ns */
+	uint64_t sp;   /* where the return address lies */
 	uint64_t return_address;
 	uint64_t args[6];
 	int64_t result;

@@ -1,8 +1,7 @@
 /* Hooks without stops: which functions' calls can be recorded inside the program, and the jumps that lead to it. A jump
  * is placed when its code has just been mapped, and nobody can have been there. */
-#include "tracer/hooks/internal.h"
-
 #include "symbols/room.h"
+#include "tracer/hooks/internal.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/agent/layout.h"
 #include "tracer/remote.h"
@@ -232,8 +231,7 @@ static struct hook_block *take_block(struct tracer *tracer, struct task *task,
 	space->blocks = blocks;
 	size_t room = size / HOOK_STUB_SIZE;
 	uint64_t *points = calloc(room, sizeof(*points));
-	uint64_t address =
-		points ? remote_map_near(tracer, task, module->begin, others, size) : 0;
+	uint64_t address = points ? remote_map_near(tracer, task, module->begin, others, size) : 0;
 	if (!address) {
 		free(points);
 		return NULL;
@@ -309,13 +307,13 @@ static void write_jumps(struct task *task, const struct module *module, const st
 
 	for (size_t i = 0; i < p->block->count; i++) {
 		const struct hook_place *place = p->places[i];
-		struct hook_point *point = hook_points_add(space, module->bias + place->address,
-							   place, &place->insn);
+		struct hook_point *point =
+			hook_points_add(space, module->bias + place->address, place, &place->insn);
 		if (!point)
 			continue;
 		point->stub = p->block->address + i * HOOK_STUB_SIZE;
-		if (memory_write(task, module->bias + place->jump->begin, p->jumps[i],
-				 ROOM_JUMP) < 0) {
+		if (memory_write(task, module->bias + place->jump->begin, p->jumps[i], ROOM_JUMP) <
+		    0) {
 			/* Nothing can be written, breakpoints neither. */
 			map_remove(&space->points, point->address);
 			free(point);
@@ -516,11 +514,11 @@ static void do_end(struct tracer *tracer, struct task *task, struct arch_regs *r
 	const struct hook_jump *jump = point->place->jump;
 	uint64_t begin = point->address - (point->place->address - jump->begin);
 
-	unsigned done = do_insns(tracer, task, regs, jump, n, jump->ninsns,
-				 begin + length_of(jump, n));
+	unsigned done =
+		do_insns(tracer, task, regs, jump, n, jump->ninsns, begin + length_of(jump, n));
 	if (done < jump->ninsns)
-		arch_regs_set_ip(regs, stub + HOOK_STUB_END +
-					       (jump->exit ? 0 : length_of(jump, done)));
+		arch_regs_set_ip(regs,
+				 stub + HOOK_STUB_END + (jump->exit ? 0 : length_of(jump, done)));
 	else if (done == n)
 		arch_regs_set_ip(regs, begin + length_of(jump, n));
 }
@@ -562,8 +560,7 @@ bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs
 		       jump->exit ? jump->ninsns - 1U : insn_at(jump, HOOK_STUB_END, offset));
 		return true;
 	}
-	if (!left && offset < HOOK_STUB_TEST &&
-	    !do_head(tracer, task, regs, point, stub, offset))
+	if (!left && offset < HOOK_STUB_TEST && !do_head(tracer, task, regs, point, stub, offset))
 		return true;
 	if (!recorded && hook_moment_now(tracer, task, regs, &at))
 		hook_point_reached(tracer, task, point, &at);

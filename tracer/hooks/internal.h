@@ -42,10 +42,10 @@ struct hook_place {
 	bool ret;                       /* a way out */
 	bool tail;                      /* an indirect jump out */
 	bool brief;                     /* of brief functions only */
-	bool exits;             /* a function is left here */
-	bool stops;             /* … whose end has to stop */
-	bool filled;            /* … whose result is a string that it has filled in */
-	bool mixed;             /* … and others, whose is not */
+	bool exits;                     /* a function is left here */
+	bool stops;                     /* … whose end has to stop */
+	bool filled;                    /* … whose result is a string that it has filled in */
+	bool mixed;                     /* … and others, whose is not */
 	struct hook_jump *jump; /* what is there where the recorder is; NULL: a breakpoint */
 };
 

@@ -41,8 +41,8 @@ int hook_jump_make(struct hook_jump *jump, struct insn_decoder *decoder, const s
 
 /* Copies an instruction to offset `to` of the stub. @return its length there, with or without the way back; 0: it
  * cannot lie there. */
-static size_t put_insn(const struct insn *insn, uint64_t from, uint64_t address, unsigned char *stub,
-		       size_t to, bool goes_back)
+static size_t put_insn(const struct insn *insn, uint64_t from, uint64_t address,
+		       unsigned char *stub, size_t to, bool goes_back)
 {
 	unsigned char bytes[INSN_RELOCATED_MAX];
 	size_t len = insn_relocate(insn, from, address + to, bytes, sizeof(bytes));
@@ -59,15 +59,55 @@ static size_t put_insn(const struct insn *insn, uint64_t from, uint64_t address,
 static void put_test(unsigned char *out, uint64_t agent)
 {
 	static const unsigned char code[] = {
-		0x48, 0x89, 0x8c, 0x24, 0,    0, 0, 0, /* mov %rcx,-HOOK_SAVED(%rsp) */
-		0xf3, 0x48, 0x0f, 0xae, 0xc9,       /* rdgsbase %rcx */
-		0x48, 0x0f, 0xc9,                   /* bswap %rcx */
-		0x8d, 0x89, 0,    0,    0,    0,    /* lea AGENT_GS_TEST(%rcx),%ecx */
-		0xe3, 0x0a,                         /* jrcxz over the breakpoint, not just behind it */
-		0x48, 0x8b, 0x8c, 0x24, 0,    0, 0, 0, /* mov -HOOK_SAVED(%rsp),%rcx */
-		ARCH_BREAKPOINT, 0x90,
-		0x48, 0x8d, 0x0d, 0,    0,    0, 0, /* lea the end part(%rip),%rcx */
-		0x65, 0xff, 0x24, 0x25, 0,    0, 0, 0, /* jmp *%gs:agent */
+		0x48,
+		0x89,
+		0x8c,
+		0x24,
+		0,
+		0,
+		0,
+		0, /* mov %rcx,-HOOK_SAVED(%rsp) */
+		0xf3,
+		0x48,
+		0x0f,
+		0xae,
+		0xc9, /* rdgsbase %rcx */
+		0x48,
+		0x0f,
+		0xc9, /* bswap %rcx */
+		0x8d,
+		0x89,
+		0,
+		0,
+		0,
+		0, /* lea AGENT_GS_TEST(%rcx),%ecx */
+		0xe3,
+		0x0a, /* jrcxz over the breakpoint, not just behind it */
+		0x48,
+		0x8b,
+		0x8c,
+		0x24,
+		0,
+		0,
+		0,
+		0, /* mov -HOOK_SAVED(%rsp),%rcx */
+		ARCH_BREAKPOINT,
+		0x90,
+		0x48,
+		0x8d,
+		0x0d,
+		0,
+		0,
+		0,
+		0, /* lea the end part(%rip),%rcx */
+		0x65,
+		0xff,
+		0x24,
+		0x25,
+		0,
+		0,
+		0,
+		0, /* jmp *%gs:agent */
 	};
 	const uint32_t test = AGENT_GS_TEST;
 	const int32_t saved = -HOOK_SAVED;

@@ -23,9 +23,9 @@
 #define HOOK_STUB_SIZE 128
 
 /* Offsets in a stub. */
-#define HOOK_STUB_TEST 24 /* where what was displaced at an exit has been done */
+#define HOOK_STUB_TEST       24 /* where what was displaced at an exit has been done */
 #define HOOK_STUB_BREAKPOINT 56
-#define HOOK_STUB_END 96
+#define HOOK_STUB_END        96
 
 /* A jump that can take the place of instructions; the file's. */
 struct hook_jump {

@@ -27,7 +27,8 @@ static uint64_t address_of(const unsigned char *label)
 
 void hooked_put_agent(unsigned char text[AGENT_TEXT_SIZE])
 {
-	memcpy(text + AGENT_HOOKS, agent_hooks_begin, (size_t)(agent_hooks_end - agent_hooks_begin));
+	memcpy(text + AGENT_HOOKS, agent_hooks_begin,
+	       (size_t)(agent_hooks_end - agent_hooks_begin));
 }
 
 void hooked_prepare(struct agent_ring *shared, uint64_t address)
@@ -95,14 +96,14 @@ static bool is_within(uint64_t ip, const unsigned char *begin, const unsigned ch
 static uint64_t restore(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
 			const struct agent_ring *shared)
 {
-	bool first = r->rip == address_of(agent_hook_entry) || r->rip == address_of(agent_hook_exit);
+	bool first =
+		r->rip == address_of(agent_hook_entry) || r->rip == address_of(agent_hook_exit);
 	uint64_t stub = first ? r->rcx : shared->hook_back;
 	bool kept = is_within(r->rip, agent_hook_entry, agent_hook_entry_kept) ||
 		    is_within(r->rip, agent_hook_exit, agent_hook_exit_kept) ||
 		    r->rip == address_of(agent_hook_entry_kept) ||
 		    r->rip == address_of(agent_hook_exit_kept);
-	bool has_flags = kept ||
-			 is_within(r->rip, agent_hook_entry, agent_hook_entry_working) ||
+	bool has_flags = kept || is_within(r->rip, agent_hook_entry, agent_hook_entry_working) ||
 			 is_within(r->rip, agent_hook_exit, agent_hook_exit_working);
 
 	if (!kept)
@@ -177,7 +178,8 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 	}
 	if (hooks_stub_has_rcx(task, r->rip)) {
 		uint64_t rcx;
-		if (memory_read(tracer, task, r->rsp - HOOK_SAVED, &rcx, sizeof(rcx)) == sizeof(rcx))
+		if (memory_read(tracer, task, r->rsp - HOOK_SAVED, &rcx, sizeof(rcx)) ==
+		    sizeof(rcx))
 			r->rcx = rcx;
 	}
 	tracer->recorder->native++;

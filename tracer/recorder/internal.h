@@ -74,7 +74,7 @@ struct recorder_space {
 	struct area *areas;
 	size_t nareas;
 	unsigned hook_stops; /* hooked calls that have stopped for lack of a ring */
-	struct map patches; /* struct patch by ip */
+	struct map patches;  /* struct patch by ip */
 	struct modules modules;
 };
 

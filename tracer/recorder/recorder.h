@@ -10,6 +10,7 @@
  *	space.c			a process's agent and rings: made, given, copied, switched off
  *	patch.c			the jumps
  *	drain.c			records become calls
+ *	hooked.c		function hooks that are recorded (their stubs: tracer/hooks/inside.c)
  *	native.c		a thread is made to look as without us before a signal is delivered
  *	recorder.c		all of it, as the loop sees it */
 #ifndef TRACER_RECORDER_RECORDER_H
