@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, memory_group, mpi_program, mpirun, run_as, written
+from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, memory_group, mpi_program, mpirun, open_to_all, run_as, written
 from lib.run import BUILD, Run, is_alive, owned, proc, tracers, wait_until
 from lib.trace import Trace, trace_files
 
@@ -38,16 +38,7 @@ def user(request, base):
 
 @pytest.fixture
 def open_runner(runner):
-	"""Its directories are everybody's."""
-	fresh = runner.fresh
-
-	def made(kind):
-		path = fresh(kind)
-		os.chmod(path, 0o777)
-		return path
-
-	runner.fresh = made
-	return runner
+	return open_to_all(runner)
 
 
 def whole(traces):

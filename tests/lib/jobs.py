@@ -34,6 +34,19 @@ def run_as(who):
 	return user
 
 
+def open_to_all(runner):
+	"""The runner's new directories are everybody's from now on."""
+	fresh = runner.fresh
+
+	def made(kind):
+		path = fresh(kind)
+		os.chmod(path, 0o777)
+		return path
+
+	runner.fresh = made
+	return runner
+
+
 @functools.cache
 def mpi_program(mpi, name="rank_io.c"):
 	"""The path of an MPI program."""
