@@ -32,7 +32,7 @@ static void spin(const char *name, int rank, size_t more)
 		char *taken = more ? malloc(more) : NULL;
 		if (taken)
 			memset(taken, 1, more);
-		usleep(2000);
+		usleep(10000);
 	}
 }
 
