@@ -244,14 +244,14 @@ lint-code: $(B)/version.h
 $(B)/bench/%: bench/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 $< -o $@
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -pthread $< -o $@
 
-# ROUNDS=9 for a quieter result. Figures, never a test: a missed aim does not fail.
+# ROUNDS=9 for a quieter result, ONLY=recorder for these rows alone. Figures, never a test: a missed aim does not fail.
 bench:
 	$(Q)tools/setup build
 	$(Q)tools/setup bench || true
 	$(Q)$(MAKE) --no-print-directory all $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
-	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5)
+	$(Q)$(PYTHON) bench/run.py --build $(B) --rounds $(or $(ROUNDS),5) $(if $(ONLY),--only $(ONLY))
 
 install: all
 	install -D -m 755 $(B)/dftrace-run $(DESTDIR)$(PREFIX)/bin/dftrace-run
