@@ -70,8 +70,7 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 	process->labels = labels_ref(parent->labels);
 	process->library_known = parent->library_known;
 	process->library_records = parent->library_records;
-	process->has_trap_action = parent->has_trap_action;
-	memcpy(process->trap_action, parent->trap_action, TRAP_ACTION_SIZE);
+	memcpy(process->forced, parent->forced, sizeof(process->forced));
 	process->started = parent->started;
 	if (parent->argc) {
 		const char *words = parent->argv[0];

@@ -7,6 +7,7 @@
 #include "tracer/aio.h"
 #include "tracer/call.h"
 #include "tracer/files.h"
+#include "tracer/forced.h"
 #include "tracer/labels.h"
 #include "writer/writer.h"
 
@@ -77,8 +78,6 @@ struct fs {
 	bool root_known;
 };
 
-#define TRAP_ACTION_SIZE 32
-
 struct annotations;
 struct region;
 
@@ -103,9 +102,7 @@ struct process {
 	struct annotations *annotations; /* what it has said of itself; NULL: nothing */
 	bool library_known;              /* whether DFTracer's library records it as well: */
 	bool library_records;
-	/* The kernel's struct sigaction for SIGTRAP, while it is not the default. */
-	unsigned char trap_action[TRAP_ACTION_SIZE];
-	bool has_trap_action;
+	struct forced_action forced[FORCED_SIGNALS];
 };
 
 /* One descriptor of a close_range. */
@@ -181,7 +178,7 @@ struct task {
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
 	uint64_t stack_top; /* its stack pointer at its start; 0: unknown */
-	bool trap_blocked;  /* SIGTRAP is in its signal mask */
+	uint64_t forced_blocked; /* those signals of forced.h that are in its mask */
 	unsigned handlers;  /* signal handlers running inside hooked calls */
 	bool stepping;      /* one step, into the handler of the signal just delivered */
 	uint64_t restarted; /* when it was last let go on */

@@ -21,6 +21,7 @@ enum off {
 	OFF_ADDRESS, /* something lies where the agent has to */
 	OFF_MEMORY,  /* no memory for it: limits, policies */
 	OFF_THREADS, /* more threads than rings */
+	OFF_EARLIER, /* it had threads before it could be prepared for them */
 	OFF_TRAP,    /* SIGTRAP is blocked or ignored while other threads run */
 	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */
 	OFF_COUNT,
@@ -52,6 +53,7 @@ enum patch_state { PATCH_NEW, PATCH_DONE, PATCH_REFUSED };
 struct patch {
 	uint64_t ip; /* behind the system call instruction */
 	enum patch_state state;
+	/* The rest is known once it has been looked at. */
 	unsigned hits; /* since its state or its obstacle was last looked at */
 	struct window window;
 	unsigned char jump[WINDOW_JUMP];
@@ -64,6 +66,7 @@ struct patch {
 struct recorder_space {
 	bool agent;   /* it is in the program's memory */
 	bool off;     /* nobody gets a ring any more */
+	bool prepared; /* for threads, or that was tried */
 	bool no_more; /* no thread gets one beside those that have */
 	bool no_sync; /* memory barriers are not to be had */
 	struct files
@@ -115,6 +118,9 @@ uint16_t recorder_shape(const struct syscall_row *row);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
+/* Before a process gets its second thread: what cannot be done unnoticed when it has more is done now, by calls of its
+ * own. @return whether there was something to do; the call at whose entry the task stands is not made then. */
+bool space_prepare(struct tracer *tracer, struct task *task);
 struct ring *space_ring_of(const struct task *task);
 /* Nobody has it any more. */
 void space_free_ring(struct recorder_space *space, struct ring *ring);
@@ -129,7 +135,7 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
 /* @return the place that a stub at `address` belongs to, NULL: no stub. */
 struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
 /* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere. */
-void patch_withdraw(struct task *task, uint64_t begin, uint64_t end);
+void patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end);
 /* @return whether the jump is still there; else it is forgotten. */
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
 

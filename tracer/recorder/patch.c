@@ -15,17 +15,24 @@
 /* A process that needs more stubs makes its code while it runs. */
 #define AREAS_MAX 64
 
+/* The jump is not there any more. The stub stays as it is, and what is known of it: a thread may stand there, or at a
+ * breakpoint that is gone. */
+static void forget(struct patch *patch)
+{
+	patch->state = PATCH_NEW;
+	patch->hits = 0;
+}
+
 static void forget_modules(const struct module *module, void *data)
 {
 	struct recorder_space *space = data;
 	struct map_slot *slot;
 	size_t at = 0;
 
-	/* Their stubs stay: a thread may stand there. */
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
 		if (patch->ip >= module->begin && patch->ip < module->end)
-			*patch = (struct patch){.ip = patch->ip};
+			forget(patch);
 	}
 }
 
@@ -162,6 +169,23 @@ static int sync_code(struct tracer *tracer, struct task *task)
 	return 0;
 }
 
+/* @return whether another thread is about to move code. */
+static bool code_is_moving(struct tracer *tracer, const struct task *task)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		struct task *other = slot->value;
+		if (other->mm != task->mm || other == task)
+			continue;
+		const struct frame *frame = task_top(other);
+		if (frame && frame->call.row && frame->call.row->effect == EFFECT_MREMAP)
+			return true;
+	}
+	return false;
+}
+
 /* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
  * there. Whoever hits it goes to the window's beginning once this is done. */
 static int write_among_others(struct tracer *tracer, struct task *task, const struct patch *patch)
@@ -219,6 +243,8 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		tracer->recorder->off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
 		return; /* perhaps later */
 	}
+	if (task->mm->refs > 1 && code_is_moving(tracer, task))
+		return;
 	const struct module *module = module_of(tracer, task, patch->ip);
 	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
 	if (patch->window.form == WINDOW_REFUSED) {
@@ -243,7 +269,31 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 	tracer->recorder->forms[patch->window.form]++;
 }
 
-void patch_withdraw(struct task *task, uint64_t begin, uint64_t end)
+/* Others may run there, or be about to return to behind the system call. */
+static void take_back(struct tracer *tracer, struct task *task, const struct patch *patch)
+{
+	static const unsigned char breakpoint = ARCH_BREAKPOINT;
+	const uint64_t begin = patch->window.begin;
+	const unsigned char *before = patch->before;
+	const size_t call = ARCH_SYSCALL_LEN;
+
+	if (task->mm->refs == 1) {
+		memory_write(task, begin, before, WINDOW_JUMP);
+		return;
+	}
+	if (memory_write(task, begin, &breakpoint, 1) < 0)
+		return;
+	sync_code(tracer, task);
+	memory_write(task, begin + 1, before + 1, call - 1);
+	memory_write(task, begin + call + 1, before + call + 1, WINDOW_JUMP - call - 1);
+	sync_code(tracer, task);
+	memory_write(task, begin + call, before + call, 1);
+	sync_code(tracer, task);
+	memory_write(task, begin, before, 1);
+	sync_code(tracer, task);
+}
+
+void patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
 {
 	const struct recorder_space *space = task->mm->recorder;
 	struct map_slot *slot;
@@ -253,8 +303,9 @@ void patch_withdraw(struct task *task, uint64_t begin, uint64_t end)
 		struct patch *patch = slot->value;
 		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
 			continue;
-		memory_write(task, patch->window.begin, patch->before, WINDOW_JUMP);
-		*patch = (struct patch){.ip = patch->ip};
+		if (patch_is_there(tracer, task, patch))
+			take_back(tracer, task, patch);
+		forget(patch);
 	}
 }
 
@@ -265,6 +316,6 @@ bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patc
 	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
 	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
 		return true;
-	*patch = (struct patch){.ip = patch->ip};
+	forget(patch);
 	return false;
 }

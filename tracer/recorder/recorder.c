@@ -2,11 +2,13 @@
 #include "tracer/recorder/recorder.h"
 
 #include "base/proc.h"
+#include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/wanted.h"
 
 #include <cpuid.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +129,14 @@ static void forget_ring(const struct task *task)
 	arch_regs_set(task->tid, &regs);
 }
 
+/* What hooks do as well, where there are any. */
+static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
+{
+	(void)observer;
+	(void)tracer;
+	forced_begin(task);
+}
+
 static void thread_start(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	(void)observer;
@@ -160,7 +170,8 @@ struct recorder *recorder_new(const struct recorder_options *options,
 	if (!recorder)
 		return NULL;
 	recorder->options = *options;
-	recorder->observer = (struct observer){.thread_start = thread_start,
+	recorder->observer = (struct observer){.exec_stop = exec_stop,
+					       .thread_start = thread_start,
 					       .child_first_stop = child_first_stop};
 	fill_shapes(recorder, selection);
 	drain_begin_clock(recorder, clock);
@@ -245,6 +256,31 @@ void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64
 		*ip = patch->ip;
 }
 
+static uint64_t clone_flags(struct tracer *tracer, struct task *task, const struct arch_stop *stop)
+{
+	uint64_t flags = stop->args[0];
+
+	if (stop->nr == __NR_clone3 &&
+	    memory_read(tracer, task, stop->args[0], &flags, sizeof(flags)) != sizeof(flags))
+		return 0;
+	return stop->nr == __NR_clone || stop->nr == __NR_clone3 ? flags : 0;
+}
+
+bool recorder_prepares(struct tracer *tracer, struct task *task, const struct syscall_row *row,
+		       const struct arch_stop *stop)
+{
+	const uint64_t sharing = CLONE_VM | CLONE_FILES;
+	struct arch_regs regs;
+
+	if (!tracer->recorder || !tracer->filter || row->effect != EFFECT_CLONE ||
+	    (clone_flags(tracer, task, stop) & sharing) != sharing || !space_of(tracer, task) ||
+	    arch_regs_get(task->tid, &regs) < 0 || !space_prepare(tracer, task))
+		return false;
+	arch_regs_call_again(&regs);
+	arch_regs_set(task->tid, &regs);
+	return true;
+}
+
 static void note_descriptor(struct task *task, const struct call *call, unsigned arg)
 {
 	bool ambiguous;
@@ -275,8 +311,11 @@ bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct
 	if (!space || !tracer->filter)
 		return false;
 	uint16_t shape = tracer->recorder->shapes[call->row->nr];
-	if (call->row->effect == EFFECT_MREMAP)
-		patch_withdraw(task, call->args[0], call->args[0] + call->args[1]);
+	if (call->row->effect == EFFECT_MREMAP) {
+		patch_withdraw(tracer, task, call->args[0], call->args[0] + call->args[1]);
+		/* Until it is over no other thread patches anything. */
+		return task->mm->refs > 1;
+	}
 	note_descriptors(task, call, shape);
 	if (!shape || space->off)
 		return false;
@@ -298,12 +337,13 @@ static void release_ring(struct tracer *tracer, struct task *task)
 	space_free_ring(space, ring);
 }
 
-static void go_behind_breakpoint(const struct task *task, const struct patch *patch)
+static void go_behind_breakpoint(struct tracer *tracer, struct task *task, struct patch *patch)
 {
 	struct arch_regs regs;
 
 	if (patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER ||
-	    arch_regs_get(task->tid, &regs) < 0 || arch_regs_ip(&regs) != patch->ip)
+	    arch_regs_get(task->tid, &regs) < 0 || arch_regs_ip(&regs) != patch->ip ||
+	    !patch_is_there(tracer, task, patch))
 		return;
 	arch_regs_set_ip(&regs, patch->address + patch->after);
 	arch_regs_set(task->tid, &regs);
@@ -332,7 +372,7 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 		if (!gone && space_give(tracer, task) && patch->state == PATCH_NEW)
 			patch_try(tracer, task, patch);
 	}
-	go_behind_breakpoint(task, patch);
+	go_behind_breakpoint(tracer, task, patch);
 }
 
 void recorder_task_over(struct tracer *tracer, struct task *task)
@@ -356,6 +396,7 @@ void recorder_report(const struct recorder *recorder, bool verbose, struct buf *
 		[OFF_ADDRESS] = "the agent's address is taken",
 		[OFF_MEMORY] = "no memory for it",
 		[OFF_THREADS] = "too many threads",
+		[OFF_EARLIER] = "it had threads before",
 		[OFF_TRAP] = "SIGTRAP is blocked or ignored",
 		[OFF_NO_SYNC] = "no membarrier for code",
 	};

@@ -22,8 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arch_stop;
 struct recorder;
 struct recorder_space;
+struct syscall_row;
 struct clock;
 struct observer;
 struct selection;
@@ -60,6 +62,11 @@ void recorder_tick(struct tracer *tracer);
 
 /* A call that has stopped at its entry. Where it comes from a stub, `ip` becomes the program's own. */
 void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64_t *ip);
+
+/* … and may give its process another thread. @return true: the task was taken back to in front of it, because the
+ * process had to be prepared. */
+bool recorder_prepares(struct tracer *tracer, struct task *task, const struct syscall_row *row,
+		       const struct arch_stop *stop);
 
 /* … and has been decoded so far. @return whether its end has to stop. */
 bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct frame *frame);
