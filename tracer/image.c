@@ -241,6 +241,7 @@ int image_end(struct tracer *tracer, struct process *process, const struct trace
 		tracer->lost[i] += process->lost[i];
 	for (int i = 0; i < SKIPPED_COUNT; i++)
 		tracer->skipped[i] += process->skipped[i];
+	recorder_ended(tracer, process);
 	if (process->trace) {
 		annotations_finish(tracer, process, &whole, now);
 		lost_write(process->trace, process);

@@ -9,6 +9,7 @@
 #include "tracer/files.h"
 #include "tracer/forced.h"
 #include "tracer/labels.h"
+#include "tracer/recorder/census.h"
 #include "writer/writer.h"
 
 #include <stdbool.h>
@@ -103,6 +104,7 @@ struct process {
 	bool library_known;              /* whether DFTracer's library records it as well: */
 	bool library_records;
 	struct forced_action forced[FORCED_SIGNALS];
+	struct recorder_census recorded;
 };
 
 /* One descriptor of a close_range. */

@@ -171,11 +171,11 @@ static void leave_agent(struct tracer *tracer, struct task *task, struct user_re
 		hand_over(tracer, task, r, ring, sig);
 	else
 		complete(task, r, ring, sig);
-	tracer->recorder->native++;
+	task->process->recorded.native++;
 }
 
 /* In a stub all registers but rcx and r11 are the program's. */
-static void leave_stub(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
+static void leave_stub(struct task *task, struct user_regs_struct *r,
 		       const struct patch *patch, int sig)
 {
 	uint64_t at = r->rip - patch->address;
@@ -184,7 +184,7 @@ static void leave_stub(struct tracer *tracer, struct task *task, struct user_reg
 	/* Of other code that lay there before: it goes on as it is. */
 	if (at >= STUB_SIZE)
 		return;
-	tracer->recorder->native++;
+	task->process->recorded.native++;
 	if (window->form == WINDOW_BEFORE) {
 		/* The displaced instruction is done, or not. */
 		r->rip = at < patch->test ? window->begin : patch->ip - ARCH_SYSCALL_LEN;
@@ -297,7 +297,7 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 	} else {
 		const struct patch *patch = patch_of_stub(space, ip);
 		if (patch)
-			leave_stub(tracer, task, r, patch, info->si_signo);
+			leave_stub(task, r, patch, info->si_signo);
 		else if (info->si_signo == SIGTRAP &&
 			 (info->si_code == SI_KERNEL || forced_is_blocked(task, SIGTRAP)))
 			swallow = leave_trap(tracer, task, r);

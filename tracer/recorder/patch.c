@@ -227,10 +227,10 @@ static int write_jump(struct tracer *tracer, struct task *task, const struct pat
 	return write_among_others(tracer, task, patch);
 }
 
-static void refuse(struct tracer *tracer, struct patch *patch, enum window_refusal why)
+static void refuse(struct task *task, struct patch *patch, enum window_refusal why)
 {
 	patch->state = PATCH_REFUSED;
-	tracer->recorder->refused[why]++;
+	task->process->recorded.refused[why]++;
 }
 
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
@@ -240,7 +240,7 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 
 	patch->hits = 0;
 	if (task->mm->refs > 1 && (space->no_sync || !may_trap(tracer, task))) {
-		tracer->recorder->off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
+		task->process->recorded.off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
 		return; /* perhaps later */
 	}
 	if (task->mm->refs > 1 && code_is_moving(tracer, task))
@@ -248,13 +248,13 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 	const struct module *module = module_of(tracer, task, patch->ip);
 	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
 	if (patch->window.form == WINDOW_REFUSED) {
-		refuse(tracer, patch, patch->window.refusal);
+		refuse(task, patch, patch->window.refusal);
 		return;
 	}
 	patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
 	if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
 	    memory_write(task, patch->address, stub.bytes, stub.len) < 0) {
-		refuse(tracer, patch, WINDOW_NO_STUB);
+		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
 	patch->test = stub.test;
@@ -263,10 +263,10 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 	/* A thread that was let into the stub while others are still being kept out finds it complete. */
 	patch->state = PATCH_DONE;
 	if (write_jump(tracer, task, patch) < 0 || !patch_is_there(tracer, task, patch)) {
-		refuse(tracer, patch, WINDOW_NO_STUB);
+		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
-	tracer->recorder->forms[patch->window.form]++;
+	task->process->recorded.forms[patch->window.form]++;
 }
 
 /* Others may run there, or be about to return to behind the system call. */
@@ -293,20 +293,24 @@ static void take_back(struct tracer *tracer, struct task *task, const struct pat
 	sync_code(tracer, task);
 }
 
-void patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
+bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
 {
 	const struct recorder_space *space = task->mm->recorder;
 	struct map_slot *slot;
+	bool any = false;
 	size_t at = 0;
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
 		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
 			continue;
-		if (patch_is_there(tracer, task, patch))
+		if (patch_is_there(tracer, task, patch)) {
 			take_back(tracer, task, patch);
+			any = true;
+		}
 		forget(patch);
 	}
+	return any && task->mm->refs > 1;
 }
 
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
@@ -316,6 +320,7 @@ bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patc
 	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
 	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
 		return true;
+	task->process->recorded.stale++;
 	forget(patch);
 	return false;
 }

@@ -21,7 +21,7 @@
 #define RINGS_FIRST 4096UL
 #define RING_SIZE ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
 
-static const char rings_name[] = "dftrace";
+static const char rings_name[] = RINGS_NAME;
 
 /* @return the call's result, or -errno of not being made. */
 static int64_t remote(struct tracer *tracer, struct task *task, uint64_t nr, uint64_t a, uint64_t b,
@@ -114,6 +114,7 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 		return -1;
 	}
 	*why = OFF_MEMORY;
+	cost_measure(tracer, task);
 	if (memory_write(task, AGENT_BASE, text, sizeof(text)) < 0)
 		return -1;
 	space->agent = true;
@@ -283,7 +284,7 @@ static bool start_agent(struct tracer *tracer, struct task *task)
 		why = OFF_FILES;
 	else if (space->agent || put_agent(tracer, task, &why) == 0)
 		return true;
-	space_switch_off(tracer, space, why);
+	space_switch_off(task, why);
 	return false;
 }
 
@@ -330,13 +331,13 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	if (arch_regs_get(task->tid, &regs) < 0)
 		return NULL;
 	if (arch_regs_gs(&regs)) {
-		space_switch_off(tracer, space, OFF_GS);
+		space_switch_off(task, OFF_GS);
 		return NULL;
 	}
 	ring = space->no_more ? NULL : take_ring(tracer, task, &why);
 	if (!ring) {
 		/* Those that are there stay. */
-		tracer->recorder->off[why] += !space->no_more;
+		task->process->recorded.off[why] += !space->no_more;
 		space->no_more = true;
 		return NULL;
 	}
@@ -352,12 +353,14 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	return ring->task ? ring : NULL;
 }
 
-void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why)
+void space_switch_off(struct task *task, enum off why)
 {
+	struct recorder_space *space = task->mm->recorder;
+
 	if (space->off)
 		return;
 	space->off = true;
-	tracer->recorder->off[why]++;
+	task->process->recorded.off[why]++;
 	set_limits(space);
 }
 
