@@ -172,12 +172,13 @@ test:
 	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
 	$(Q)$(PYTHON) tests/run.py $(B) $(TESTS)
 
+# Takes hours. PART="long rungs static sanitized" chooses.
 test-full:
 	$(Q)tools/setup build demo test
 	$(Q)tests/compat/install build/venv --full
 	$(Q)$(MAKE) --no-print-directory all static unit programs examples replays
 	$(Q)$(MAKE) --no-print-directory SAN=1 all unit programs examples replays
-	$(Q)$(PYTHON) tests/run.py $(B) --full --sanitized=build/san $(TESTS)
+	$(Q)$(PYTHON) tests/run.py $(B) --full $(PART:%=--part=%) --sanitized=build/san $(TESTS)
 
 # SECONDS_EACH=600 for longer; FUZZ=traces for one target. What is found stays in build/fuzz/found.
 fuzz:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the unit tests and the cases, and ends with one line: `N passed, N failed`.
 
-usage: tests/run.py BUILD [--full] [--sanitized=BUILD] [pytest arguments]
+usage: tests/run.py BUILD [--full] [--part=NAME]… [--sanitized=BUILD] [pytest arguments]
 
 --full adds the long cases, and the whole suite again for each rung of the fallback ladder, for the static build
-and for a build with sanitizers.
+and for a build with sanitizers: parts `long`, `rungs`, `static` and `sanitized`. That takes hours; --part chooses.
 """
 
 import os
@@ -67,7 +67,8 @@ def unit(build, count):
 
 def cases(build, count, arguments, *, options="", patience=1.0, tracer=None):
 	"""Runs pytest, in as many processes as there are CPUs to give. `tracer`: a dftrace-run of another build."""
-	env = {**os.environ, **({"DFTRACE_RUN": tracer} if tracer else {}), "DFTRACE_BUILD": build, "DFTRACE_BUILT": "1", "DFTRACE_TEST_OPTIONS": options,
+	env = {**os.environ, **({"DFTRACE_RUN": tracer} if tracer else {}), "DFTRACE_BUILD": build,
+	       "DFTRACE_BUILT": "1", "DFTRACE_TEST_OPTIONS": options,
 	       "DFTRACE_TEST_PATIENCE": str(float(os.environ.get("DFTRACE_TEST_PATIENCE", "1")) * patience),
 	       "PYTHONDONTWRITEBYTECODE": "1"}
 	shards = max(1, min(int(os.environ.get("DFTRACE_TEST_JOBS", os.cpu_count() or 1)), 4))
@@ -117,22 +118,35 @@ RUNGS = ("--no-seccomp", "--no-syscall-info", "--no-proc-mem", "--no-proc-mem --
 	 "--capture recorder --recorder-hits 1")
 
 
+PARTS = ("long", "rungs", "static", "sanitized")
+
+
+def values(arguments, option):
+	"""What stands behind `option` in each of its uses."""
+	return [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
+
+
 def main():
 	build, arguments = os.path.abspath(sys.argv[1]), sys.argv[2:]
 	full = "--full" in arguments
-	sanitized = [word.partition("=")[2] for word in arguments if word.startswith("--sanitized=")]
-	plain = [word for word in arguments if word != "--full" and not word.startswith("--sanitized=")]
+	parts = values(arguments, "--part") or (PARTS if full else ["long"])
+	unknown = set(parts) - set(PARTS)
+	if unknown or (not full and tuple(parts) != ("long",)):
+		sys.exit(f"tests/run.py: no part {', '.join(unknown)}; the parts of --full are {', '.join(PARTS)}"
+			 if unknown else "tests/run.py: --part is for --full")
+	plain = [word for word in arguments if word != "--full" and not word.startswith(("--sanitized=", "--part="))]
 	count, begin = Count(), time.monotonic()
-	if not plain:
-		unit(build, count)
-	cases(build, count, plain + ["--full"] * full)
-	for rung in RUNGS if full else ():
+	if "long" in parts:
+		if not plain:
+			unit(build, count)
+		cases(build, count, plain + ["--full"] * full)
+	for rung in RUNGS if "rungs" in parts else ():
 		print(f"\nwith {rung}:", flush=True)
 		cases(build, count, plain, options=rung, patience=2.0)
-	if full:
+	if "static" in parts:
 		print("\nwith the static build:", flush=True)
 		cases(build, count, plain, tracer=STATIC)
-	for other in map(os.path.abspath, sanitized):
+	for other in map(os.path.abspath, values(arguments, "--sanitized") if "sanitized" in parts else ()):
 		print(f"\nwith sanitizers, {other}:", flush=True)
 		if not plain:
 			unit(other, count)

@@ -12,10 +12,11 @@ import time
 
 import pytest
 
-from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, mpi_program, mpirun, run_as, written
+from lib.jobs import ENVIRONMENT, MPIS, by_rank, job, lines, memory_group, mpi_program, mpirun, open_to_all, run_as, written
 from lib.run import BUILD, Run, is_alive, owned, proc, tracers, wait_until
 from lib.trace import Trace, trace_files
 
+FILLED = 300 << 20  # bytes of memory for three ranks, of which one takes all that it gets
 TIMES = [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 20))]
 
 
@@ -37,16 +38,7 @@ def user(request, base):
 
 @pytest.fixture
 def open_runner(runner):
-	"""Its directories are everybody's."""
-	fresh = runner.fresh
-
-	def made(kind):
-		path = fresh(kind)
-		os.chmod(path, 0o777)
-		return path
-
-	runner.fresh = made
-	return runner
+	return open_to_all(runner)
 
 
 def whole(traces):
@@ -383,6 +375,21 @@ def test_a_rank_is_killed(runner, moment, mpi, kind, times):
 	agrees_with_files(run, found)
 	assert any(traces[0].end.args.get("signal") == signal.SIGKILL for traces in found.values())
 	same_status(run, lambda: once("native"), mpi, "a rank")
+
+
+@pytest.mark.parametrize("kind", ["ranks", "wrapped"])
+@pytest.mark.parametrize("times", TIMES)
+def test_memory_runs_out(runner, mpi, kind, times):
+	"""The kernel kills the rank that took a node's memory: its tracer has little, lives on, and ends the trace."""
+	args = [mpi_program(mpi), "fill"]
+	with memory_group(FILLED) as enter:
+		run = job(runner, mpirun(mpi, 3), args, kind=kind, preexec_fn=enter)
+		wait_until(lambda: not owned(run.token), 20, "the end of everything")
+		found = by_rank(run, range(3))
+		agrees_with_files(run, found)
+		assert found[2][0].end.args["signal"] == signal.SIGKILL
+		same_status(run, lambda: job(runner, mpirun(mpi, 3), args, kind="native", timeout=20, preexec_fn=enter),
+			    mpi, "memory")
 
 
 @pytest.mark.parametrize("times", TIMES)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lib.jobs import ENVIRONMENT, by_rank, job, lines, mpi_program, run_as, written
+from lib.jobs import ENVIRONMENT, by_rank, job, lines, mpi_program, open_to_all, run_as, written
 from lib.run import ROOT, TRACER, Run, owned, wait_until
 from lib.slurm import Cluster
 from lib.trace import trace_files
@@ -29,14 +29,7 @@ def user(request, runner):
 	options = run_as(request.param)
 	if not options:
 		return options
-	fresh = runner.fresh
-
-	def for_all(kind):
-		path = fresh(kind)
-		os.chmod(path, 0o777)
-		return path
-
-	runner.fresh = for_all
+	open_to_all(runner)
 	return options
 
 

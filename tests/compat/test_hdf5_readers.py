@@ -1,16 +1,14 @@
 """Upstream's reader reports our numbers on the files of a parallel HDF5 program, by call, file and rank."""
 
 import collections
-import json
 import os
-import subprocess
 
 import pytest
 
 from lib.hdf5 import hdf5
 from lib.mpi import Form, launch, rank_of
 from lib.run import BUILD
-from lib.upstream import venv
+from lib.upstream import viewed_calls
 
 
 @pytest.mark.parametrize("form", ["mpich.static", "openmpi.dyn"])
@@ -29,11 +27,4 @@ def test_view(runner, form, lines):
 		ours[key][0] += 1
 		ours[key][1] += event.args.get("size_sum", 0)
 	assert len(ours) > 10
-	said = subprocess.run([venv("0.0.14", "dftracer_view"), "-d", os.path.dirname(run.prefix), "--group-by", "cat,name,file_path,rank", "--agg",
-			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
-	found = {}
-	for line in said.decode().splitlines():
-		row = json.loads(line) if line.startswith("{") else {}
-		if row.get("cat", "").upper() == "HDF5":
-			found[row["name"], row["file_path"], row["rank"]] = [row["count"], row["sum_size"]]
-	assert found == dict(ours)
+	assert viewed_calls(runner, os.path.dirname(run.prefix), "HDF5") == dict(ours)

@@ -1,9 +1,11 @@
 """Parallel jobs: MPI programs of both MPIs, their launchers, Slurm on this host."""
 
+import contextlib
 import functools
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -30,6 +32,19 @@ def run_as(who):
 	if subprocess.run(["/bin/sh", "-c", 'test -x "$0"', TRACER], check=False, cwd="/", **user).returncode:
 		pytest.skip("other users may not enter this tree")
 	return user
+
+
+def open_to_all(runner):
+	"""The runner's new directories are everybody's from now on."""
+	fresh = runner.fresh
+
+	def made(kind):
+		path = fresh(kind)
+		os.chmod(path, 0o777)
+		return path
+
+	runner.fresh = made
+	return runner
 
 
 @functools.cache
@@ -69,6 +84,38 @@ def job(runner, start, args, options=(), *, kind="ranks", prefix=None, env=None,
 	if settle:
 		runner.settle(run.token)
 	return run
+
+
+@contextlib.contextmanager
+def memory_group(limit):
+	"""A control group with `limit` bytes of memory. @return what makes a process a member of it before its exec."""
+	for mount, most in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+		path = os.path.join(mount, f"dftrace-tests-{os.getpid()}")
+		with contextlib.suppress(OSError):
+			os.mkdir(path)
+		if os.path.exists(os.path.join(path, most)):
+			break
+		with contextlib.suppress(OSError):
+			os.rmdir(path)
+	else:
+		pytest.skip("no control group for memory can be made here")
+	members = os.path.join(path, "cgroup.procs")
+
+	def enter():
+		with open(members, "w", encoding="ascii") as file:
+			file.write("0")
+
+	try:
+		with open(os.path.join(path, most), "w", encoding="ascii") as file:
+			file.write(str(limit))
+		yield enter
+	finally:
+		for _ in range(100):
+			try:
+				os.rmdir(path)
+				break
+			except OSError:
+				time.sleep(0.1)
 
 
 def lines(run):

@@ -8,6 +8,8 @@ import re
 import zlib
 
 HASH = re.compile(r"[0-9a-f]{16}\Z")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+UNWANTED = re.compile(r"\s|null|true|false")  # outside of strings
 NAMED_ARGS = ("fhash", "newpath_hash", "out_fhash", "exec", "cmd_hash", "exec_hash", "cwd")
 TYPES = {"dftracer": 1, "POSIX": 3, "STDIO": 3, "HDF5": 5, "MPI": 10, "C_APP": 2, "CPP_APP": 9, "SYSCALL": 0,
 	 "FUNC": 0}
@@ -75,15 +77,23 @@ def inflate(raw, whole=True):
 
 
 def no_doubles(pairs):
-	keys = [key for key, _ in pairs]
-	if len(set(keys)) != len(keys):
-		raise TraceError(f"a key stands twice: {keys}")
-	return dict(pairs)
+	found = dict(pairs)
+	if len(found) != len(pairs):
+		raise TraceError(f"a key stands twice: {[key for key, _ in pairs]}")
+	return found
 
 
-def need(condition, what):
+def no_float(text):
+	raise TraceError(f"{text} is not a whole number")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=no_doubles, parse_float=no_float, parse_constant=no_float)
+
+
+def need(condition, what, *values):
+	"""`values` go into the text's {}: what is dear to print stands there."""
 	if not condition:
-		raise TraceError(what)
+		raise TraceError(what.format(*values) if values else what)
 
 
 class Trace:
@@ -120,19 +130,14 @@ class Trace:
 				# Keeps the ending of a plain file from straddling a page.
 				raw = raw[:-1]
 			try:
-				line = json.loads(raw.decode("utf-8"), object_pairs_hook=no_doubles,
-						  parse_float=self._no_float, parse_constant=self._no_float)
+				text = raw.decode("utf-8")
+				line = DECODER.decode(text)
 			except (UnicodeDecodeError, json.JSONDecodeError) as error:
 				raise TraceError(f"line {number + 2}: {error}: {raw[:200]!r}") from None
-			self._line(line, raw)
+			self._line(line, text)
 		self._finish()
 
-	@staticmethod
-	def _no_float(text):
-		raise TraceError(f"{text} is not a whole number")
-
-	def _line(self, line, raw):
-		text = raw.decode()
+	def _line(self, line, text):
 		is_meta = line.get("ph") in ("M", 4)
 		keys = ["name", "cat"] + (["type"] if self.v2 else []) + ["pid", "tid"]
 		keys += ["ph", "args"] if is_meta else ["ts", "dur", "ph", "args"]
@@ -144,8 +149,8 @@ class Trace:
 		for key in ("id", "pid", "tid", "ts", "dur"):
 			if key in line:
 				need(type(line[key]) is int and line[key] >= 0, f"{key}: {text[:200]}")
-		bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
-		need(not re.search(r"[\s]|null|true|false", bare), f"blanks or null: {text[:200]}")
+		if UNWANTED.search(text):
+			need(not UNWANTED.search(STRING.sub('""', text)), f"blanks or null: {text[:200]}")
 		if "id" in line:
 			need(line["id"] >= 1 and line["id"] not in self._ids, f"id {line['id']} twice or < 1")
 			self._ids.add(line["id"])
@@ -260,10 +265,10 @@ class Trace:
 			parent, level = event.args["p_idx"], event.args["level"]
 			# It has outlived what it began in.
 			if "overlap" in event.args:
-				need(parent < event.id and (parent in by_id or level == 1), f"parent of {event}")
+				need(parent < event.id and (parent in by_id or level == 1), "parent of {}", event)
 				continue
 			if parent == -1:
-				need(level == 1, f"level {level} without parent: {event}")
+				need(level == 1, "level {} without parent: {}", level, event)
 				# Asynchronous I/O goes on beside what its thread does.
 				if "aio" not in event.args:
 					top[event.tid].append(event)
@@ -272,16 +277,16 @@ class Trace:
 			outer = by_id.get(parent)
 			if outer is None and not self.whole:
 				continue
-			need(outer is not None, f"parent {parent} is not in the file: {event}")
-			need(outer.tid == event.tid and outer.args["level"] == level - 1, f"parent: {event}")
-			need(outer.ts <= event.ts and event.end <= outer.end, f"{event} outside {outer}")
+			need(outer is not None, "parent {} is not in the file: {}", parent, event)
+			need(outer.tid == event.tid and outer.args["level"] == level - 1, "parent: {}", event)
+			need(outer.ts <= event.ts and event.end <= outer.end, "{} outside {}", event, outer)
 		for events in top.values():
 			events.sort(key=lambda event: (event.ts, event.end, event.id))
 			for one, two in zip(events, events[1:]):
 				# A close_range closes several files in one call.
 				if one.name == two.name == "close" and (one.ts, one.dur) == (two.ts, two.dur):
 					continue
-				need(one.end <= two.ts, f"{one} at {one.ts}+{one.dur} overlaps {two} at {two.ts}")
+				need(one.end <= two.ts, "{} at {}+{} overlaps {} at {}", one, one.ts, one.dur, two, two.ts)
 
 	@property
 	def events(self):

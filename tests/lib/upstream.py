@@ -159,21 +159,29 @@ def job(runner, start, command, *, directories="all", cwd=None, mode="PRELOAD"):
 	return run
 
 
+def view(runner, directory, keys):
+	"""The rows of upstream's reader: calls and bytes by `keys`."""
+	said = subprocess.run([venv("0.0.14", "dftracer_view"), "-d", directory, "--index-dir", runner.fresh("index"),
+			       "--group-by", ",".join(keys), "--agg", "count,sum:size"],
+			      check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
+	return [row for row in map(json.loads, (line for line in said.decode().splitlines() if line.startswith("{")))
+		if "cat" in row]
+
+
 def viewed(runner, directory):
 	"""Calls and bytes of each category, as upstream's reader adds them up."""
-	view = venv("0.0.14", "dftracer_view")
-	if not read_traces(os.path.join(directory, "t"))[0]:
-		return collections.defaultdict(collections.Counter)
-	said = subprocess.run([view, "-d", directory, "--index-dir", runner.fresh("index"), "--group-by", "cat,name", "--agg",
-			       "count,sum:size"], check=True, capture_output=True, cwd=runner.fresh("reader")).stdout
 	found = collections.defaultdict(collections.Counter)
-	for line in said.decode().splitlines():
-		row = json.loads(line) if line.startswith("{") else {}
-		if "cat" in row:
-			found[row["cat"].upper()]["calls"] += row["count"]
-			kind = "written" if "write" in row["name"] else "read"
-			found[row["cat"].upper()][kind] += row["sum_size"] or 0
+	for row in view(runner, directory, ["cat", "name"]) if read_traces(os.path.join(directory, "t"))[0] else ():
+		found[row["cat"].upper()]["calls"] += row["count"]
+		kind = "written" if "write" in row["name"] else "read"
+		found[row["cat"].upper()][kind] += row["sum_size"] or 0
 	return found
 
 
-__all__ = ["Event", "Trace", "job", "preload", "read_traces", "settings", "traced", "venv", "viewed"]
+def viewed_calls(runner, directory, cat):
+	"""Calls and bytes of one category by name, file and rank."""
+	return {(row["name"], row["file_path"], row["rank"]): [row["count"], row["sum_size"]]
+		for row in view(runner, directory, ["cat", "name", "file_path", "rank"]) if row["cat"].upper() == cat}
+
+
+__all__ = ["Event", "Trace", "job", "preload", "read_traces", "settings", "traced", "venv", "viewed", "viewed_calls"]

@@ -1,5 +1,6 @@
 /* An MPI program that writes a file of its own and one together with the others, then ends as it is told:
- * well, or by abort, segv, exit, or spin (writing on until it is killed). */
+ * well, or by abort, segv, exit, spin (writing on until it is killed), or fill (one takes memory as well, until the
+ * kernel kills it). */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -23,6 +24,18 @@ static void write_file(const char *name, int rank, int times)
 	close(fd);
 }
 
+/* Writes until it is killed; takes so many bytes more each time. */
+static void spin(const char *name, int rank, size_t more)
+{
+	for (;;) {
+		write_file(name, rank, 10);
+		char *taken = more ? malloc(more) : NULL;
+		if (taken)
+			memset(taken, 1, more);
+		usleep(10000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *end = argc > 1 ? argv[1] : "well";
@@ -39,12 +52,10 @@ int main(int argc, char **argv)
 	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	printf("rank %d of %d, sum %d\n", rank, size, sum);
 	fflush(stdout);
-	if (strcmp(end, "spin") == 0) {
-		for (int i = 0;; i++) {
-			write_file(name, rank, 10);
-			usleep(2000);
-		}
-	}
+	if (strcmp(end, "spin") == 0)
+		spin(name, rank, 0);
+	if (strcmp(end, "fill") == 0)
+		spin(name, rank, rank == size - 1 ? 1 << 20 : 0);
 	if (rank == size - 1 && strcmp(end, "abort") == 0)
 		MPI_Abort(MPI_COMM_WORLD, 7);
 	if (rank == size - 1 && strcmp(end, "segv") == 0)
