@@ -218,7 +218,7 @@ static void call_badly(int fd)
 		CHECK(stat("/etc/passwd", &st) == 0);
 		CHECK(open(bad_path, O_RDONLY) == -1 && errno == EFAULT);
 		CHECK(stat(bad_path, &st) == -1 && errno == EFAULT);
-		CHECK(rename("/nowhere/at/all", bad_path) == -1 && errno == EFAULT);
+		CHECK(rename(bad_path, "/nowhere/at/all") == -1 && errno == EFAULT);
 		CHECK(readv(fd, vector, 2) == -1 && errno == EFAULT);
 		bad_calls += 4;
 	}
@@ -249,8 +249,8 @@ static void fault(int sig, void (*action)(int), bool blocked, bool pending, int 
 	call_badly(fd);
 	CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && memcmp(&now, &old, 8) == 0);
 	CHECK(sigaction(sig, NULL, &got) == 0 && got.sa_handler == action &&
-	      got.sa_flags == set.sa_flags && sigismember(&got.sa_mask, SIGUSR1) == 1);
-	CHECK(sigpending(&waiting) == 0 && sigismember(&waiting, sig) == (pending && action != SIG_IGN));
+	      (got.sa_flags & ~0x04000000) == set.sa_flags && sigismember(&got.sa_mask, SIGUSR1) == 1);
+	CHECK(sigpending(&waiting) == 0 && sigismember(&waiting, sig) == pending);
 	CHECK(in_handler == 0);
 	signal(sig, SIG_IGN);
 	CHECK(sigprocmask(SIG_UNBLOCK, &mask, NULL) == 0);

@@ -23,6 +23,8 @@ static void forget(struct patch *patch)
 	patch->hits = 0;
 }
 
+/* Where something else may lie now what was refused is looked at again. Of jumps only memory tells: a part of a module may
+ * be where it was. */
 static void forget_modules(const struct module *module, void *data)
 {
 	struct recorder_space *space = data;
@@ -31,7 +33,8 @@ static void forget_modules(const struct module *module, void *data)
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
-		if (patch->ip >= module->begin && patch->ip < module->end)
+		if (patch->state == PATCH_REFUSED && patch->ip >= module->begin &&
+		    patch->ip < module->end)
 			forget(patch);
 	}
 }
