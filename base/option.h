@@ -10,9 +10,10 @@
 #include <stdio.h>
 
 struct option_row {
-	const char *name;     /* NULL: only a letter */
-	char letter;          /* 0: only a name */
-	const char *argument; /* NULL: takes none; "[=WORD]": may be left out, and stands behind a = */
+	const char *name; /* NULL: only a letter */
+	char letter;      /* 0: only a name */
+	const char
+		*argument; /* NULL: takes none; "[=WORD]": may be left out, and stands behind a = */
 	unsigned group;
 	bool shown; /* in --help and the manual */
 	const char *help;

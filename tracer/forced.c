@@ -11,8 +11,8 @@
 
 static const int signals[FORCED_SIGNALS] = {SIGTRAP, SIGSEGV, SIGBUS};
 
-#define ALL (BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS))
-#define BIT(sig) (1ULL << ((sig) - 1))
+#define ALL      (BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS))
+#define BIT(sig) (1ULL << ((sig)-1))
 
 /* @return NULL for other signals. */
 static struct forced_action *action_of(struct process *process, int sig)
@@ -107,7 +107,8 @@ static bool has_lost_handler(const struct task *task, const struct forced_action
 }
 
 void forced_restore(struct tracer *tracer, struct task *task, const siginfo_t *info,
-		    uint64_t (*scratch)(struct tracer *tracer, struct task *task, const void *bytes, size_t len))
+		    uint64_t (*scratch)(struct tracer *tracer, struct task *task, const void *bytes,
+					size_t len))
 {
 	const int sig = info->si_signo;
 	const struct forced_action *action = action_of(task->process, sig);
@@ -128,7 +129,8 @@ void forced_restore(struct tracer *tracer, struct task *task, const siginfo_t *i
 	}
 	/* Its sender can only be the process itself now. */
 	if (info->si_code <= 0 && forced_is_blocked(task, sig)) {
-		const uint64_t args[6] = {(uint64_t)task->process->pid, (uint64_t)task->tid, (uint64_t)sig};
+		const uint64_t args[6] = {(uint64_t)task->process->pid, (uint64_t)task->tid,
+					  (uint64_t)sig};
 		remote_syscall(tracer, task, __NR_tgkill, args, &result);
 	}
 }

@@ -37,6 +37,7 @@ bool forced_is_blocked(const struct task *task, int sig);
  * own that was pending comes in its stead, since the kernel keeps one of a kind: it goes back to where it was.
  * @param scratch  finds FORCED_ACTION_SIZE bytes of the program's memory and fills them; @return where, 0: nowhere. */
 void forced_restore(struct tracer *tracer, struct task *task, const siginfo_t *info,
-		    uint64_t (*scratch)(struct tracer *tracer, struct task *task, const void *bytes, size_t len));
+		    uint64_t (*scratch)(struct tracer *tracer, struct task *task, const void *bytes,
+					size_t len));
 
 #endif

@@ -142,8 +142,8 @@ static int run_to_filter(pid_t tid)
 	return 0;
 }
 
-int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first, uint64_t second,
-	       struct arch_regs *regs)
+int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first,
+	       uint64_t second, struct arch_regs *regs)
 {
 	const pid_t tid = task->tid;
 	struct arch_stop stop;

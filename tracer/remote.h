@@ -16,8 +16,8 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 /* Runs code of ours in a task that stands at the exit of a call, from `ip`, with two arguments for it, until it makes a
  * call that the filter stops; that one is not made. Signals wait meanwhile, the registers are as before afterwards.
  * @return 0 and what they were at the stop in `*regs`; -1 as above. */
-int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first, uint64_t second,
-	       struct arch_regs *regs);
+int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first,
+	       uint64_t second, struct arch_regs *regs);
 
 /* A displacement of 32 bits reaches this far, less the size of a large program. */
 #define REMOTE_REACH (1UL << 30)

@@ -181,11 +181,11 @@ struct task {
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
 	uint64_t stack_top; /* its stack pointer at its start; 0: unknown */
 	uint64_t forced_blocked; /* those signals of forced.h that are in its mask */
-	unsigned handlers;  /* signal handlers running inside hooked calls */
-	bool stepping;      /* one step, into the handler of the signal just delivered */
-	uint64_t restarted; /* when it was last let go on */
-	uint64_t watched;   /* when the watchdog last looked at it */
-	bool given_up;      /* by the watchdog: its stops are answered, nothing is recorded */
+	unsigned handlers;       /* signal handlers running inside hooked calls */
+	bool stepping;           /* one step, into the handler of the signal just delivered */
+	uint64_t restarted;      /* when it was last let go on */
+	uint64_t watched;        /* when the watchdog last looked at it */
+	bool given_up;           /* by the watchdog: its stops are answered, nothing is recorded */
 
 	struct frame *frames; /* calls in flight: the innermost is the last */
 	size_t nframes;

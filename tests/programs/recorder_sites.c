@@ -249,7 +249,8 @@ static void fault(int sig, void (*action)(int), bool blocked, bool pending, int 
 	call_badly(fd);
 	CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && memcmp(&now, &old, 8) == 0);
 	CHECK(sigaction(sig, NULL, &got) == 0 && got.sa_handler == action &&
-	      (got.sa_flags & ~0x04000000) == set.sa_flags && sigismember(&got.sa_mask, SIGUSR1) == 1);
+	      (got.sa_flags & ~0x04000000) == set.sa_flags &&
+	      sigismember(&got.sa_mask, SIGUSR1) == 1);
 	CHECK(sigpending(&waiting) == 0 && sigismember(&waiting, sig) == pending);
 	CHECK(in_handler == 0);
 	signal(sig, SIG_IGN);

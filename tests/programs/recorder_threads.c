@@ -203,8 +203,9 @@ static void moved(long count)
 			CHECK(call(data, bytes, 3, 1) == 3 && memcmp(bytes, "ell", 3) == 0);
 		}
 		/* It cannot grow where it is. */
-		char *wall = mmap(place + 4096, 4096, PROT_NONE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | (i ? MAP_FIXED_NOREPLACE : MAP_FIXED), -1, 0);
+		char *wall = mmap(
+			place + 4096, 4096, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | (i ? MAP_FIXED_NOREPLACE : MAP_FIXED), -1, 0);
 		CHECK(wall == place + 4096 || (wall == MAP_FAILED && errno == EEXIST));
 		char *to = mremap(place, 4096, 8192, MREMAP_MAYMOVE);
 		CHECK(to != MAP_FAILED && to != place && munmap(to + 4096, 4096) == 0);
@@ -254,7 +255,8 @@ static void alone(long count)
 		pthread_join(threads[1], NULL);
 		_exit(0);
 	}
-	printf("open\t%ld\nclose\t%ld\nlseek\t%ld\n", count * rounds, count * rounds, 2 * count * rounds);
+	printf("open\t%ld\nclose\t%ld\nlseek\t%ld\n", count * rounds, count * rounds,
+	       2 * count * rounds);
 }
 
 /* Says in shared memory how many calls have ended, until it is killed. */
@@ -314,10 +316,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together}, {"shortly", shortly},        {"children", children},
-		    {"code", code},         {"library", library},        {"counting", counting},
-		    {"replaced", replaced}, {"descriptors", descriptors},
-		    {"moved", moved},       {"alone", alone}};
+	} runs[] = {{"together", together}, {"shortly", shortly},         {"children", children},
+		    {"code", code},         {"library", library},         {"counting", counting},
+		    {"replaced", replaced}, {"descriptors", descriptors}, {"moved", moved},
+		    {"alone", alone}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

@@ -52,11 +52,11 @@ struct patch {
 };
 
 struct recorder_space {
-	bool agent;   /* it is in the program's memory */
-	bool off;     /* nobody gets a ring any more */
+	bool agent;    /* it is in the program's memory */
+	bool off;      /* nobody gets a ring any more */
 	bool prepared; /* for threads, or that was tried */
-	bool no_more; /* no thread gets one beside those that have */
-	bool no_sync; /* memory barriers are not to be had */
+	bool no_more;  /* no thread gets one beside those that have */
+	bool no_sync;  /* memory barriers are not to be had */
 	struct files
 		*files; /* those that the table of descriptors is about; NULL: nobody has a ring */
 	int memfd;      /* the rings; -1: none yet */

@@ -175,8 +175,8 @@ static void leave_agent(struct tracer *tracer, struct task *task, struct user_re
 }
 
 /* In a stub all registers but rcx and r11 are the program's. */
-static void leave_stub(struct task *task, struct user_regs_struct *r,
-		       const struct patch *patch, int sig)
+static void leave_stub(struct task *task, struct user_regs_struct *r, const struct patch *patch,
+		       int sig)
 {
 	uint64_t at = r->rip - patch->address;
 	const struct window *window = &patch->window;

@@ -19,7 +19,7 @@
 /* What the call that fills a ring still needs, and paths at its end. */
 /* How much of the rings there is before the first. */
 #define RINGS_FIRST 4096UL
-#define RING_SIZE ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
+#define RING_SIZE   ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
 
 static const char rings_name[] = RINGS_NAME;
 
