@@ -314,7 +314,7 @@ def test_no_descriptor_and_no_agent_is_inherited(runner, built):
 def test_without_a_name_it_is_off(runner, built):
 	args = [built("recorder_threads", "static"), "together", "1", "500"]
 	run = runner.traced(args, [*RECORDER, "--no-recorder"])
-	assert run.status == 0 and b"recorder" not in run.stderr and "recorder" not in run.trace.properties
+	assert run.status == 0 and b", recorder: " not in run.stderr and "recorder" not in run.trace.properties
 	agrees(run)
 
 
