@@ -21,6 +21,8 @@ from pathlib import Path
 import annotate
 import hdf5
 import mpi
+import proc
+import recorder
 
 # Where neighbours would decide: as many runs, each of so many calls less.
 REPEATS = 8
@@ -33,8 +35,6 @@ STREAM_CALLS = 20_000
 LTRACE_CALLS = 4_000
 PRELOAD_CALLS = 200_000
 UNPINNED_CALLS = 3_000
-# Of 2,000 calls each, with pauses in which the tracer catches up.
-BURSTS = 40
 GETPPID_CALLS = 1_000_000
 STARTS = 20
 BIG_STARTS = 5
@@ -150,9 +150,9 @@ class Bench:
         tracer = peak = 0
         while program.poll() is None:
             # The program keeps its process, so it names its tracer.
-            tracer = tracer or field(f"/proc/{program.pid}/status", "TracerPid")
+            tracer = tracer or proc.field(f"/proc/{program.pid}/status", "TracerPid")
             if tracer:
-                peak = max(peak, field(f"/proc/{tracer}/status", "VmHWM"))
+                peak = max(peak, proc.field(f"/proc/{tracer}/status", "VmHWM"))
             time.sleep(0.005)
         if program.returncode:
             sys.exit(f"bench: exit status {program.returncode} from: {' '.join(command)}")
@@ -172,60 +172,9 @@ class Bench:
         return peak, size, events
 
 
-def field(path, name):
-    """@return the number behind a name in a status file of /proc, 0 when the process is gone."""
-    try:
-        for line in Path(path).read_text(encoding="utf-8").splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1])
-    except OSError:
-        pass
-    return 0
-
-
 def find_preload(build):
     """@return DFTracer's own library, where the tests have installed it; None: nowhere."""
     return next(map(str, (build / "venv" / "preload").rglob("libdftracer_preload.so")), None)
-
-
-# How the program of the recorder's rows is made, by kind.
-KINDS = {
-    "dynamic": ["gcc", "-O2"],
-    "static": ["gcc", "-O2", "-static"],
-    "static_pie": ["gcc", "-O2", "-static-pie"],
-    "musl": ["musl-gcc", "-O2", "-static"],
-}
-
-
-def make_kinds(bench):
-    """@return the bench's program in each kind that can be made here."""
-    source = Path(__file__).parent / "calls.c"
-    made = {}
-    for kind, compiler in KINDS.items():
-        out = str(bench.directory / f"calls.{kind}")
-        command = [*compiler, "-D_GNU_SOURCE", "-o", out, str(source)]
-        if shutil.which(compiler[0]) and not subprocess.run(command, check=False).returncode:
-            made[kind] = out
-    return made
-
-
-def recorder_figures(bench, kinds):
-    """What a pread costs that is recorded inside the program, in bursts that fit a ring, and in the long run."""
-    figures = {}
-    for kind, program in kinds.items():
-
-        def burst(tracer, program=program):
-            command = [*tracer, program, "burst", str(BURSTS), str(bench.byte)]
-            return float(bench.run(command))
-
-        native = burst([])
-        recorded = burst(bench.dftrace("--capture", "recorder"))
-        figures[f"recorder_{kind}_ns"] = recorded - native
-    command = [*bench.dftrace("--capture", "recorder"), bench.calls, "pread"]
-    figures["recorder_long_us"] = (
-        float(bench.run([*command, str(NATIVE_CALLS), str(bench.byte)])) / 1e3
-    )
-    return figures
 
 
 def stream_figures(bench, has_ltrace):
@@ -272,7 +221,7 @@ def one_round(bench, has_strace, has_ltrace, big, kinds):
         "untraced_ns": untraced - untraced_native,
     }
     figures |= stream_figures(bench, has_ltrace)
-    figures |= recorder_figures(bench, kinds)
+    figures |= recorder.figures(bench, kinds)
     start = bench.start_ns(bench.dftrace())
     figures["start_native_ms"] = bench.start_ns([]) / 1e6
     figures["start_ms"] = start / 1e6
@@ -314,11 +263,6 @@ TABLE = [
     ("against_native", "traced call against native", "{:.1f}x", None),
     ("against_strace", "traced call against strace", "{:.2f}x", 0.25),
     ("against_strace_pinned", "traced call against strace on one CPU", "{:.2f}x", 0.75),
-    ("recorder_dynamic_ns", "added by --capture recorder, dynamic, ns", "{:.0f}", 200),
-    ("recorder_static_ns", "  static, ns", "{:.0f}", 200),
-    ("recorder_static_pie_ns", "  static-PIE, ns", "{:.0f}", 200),
-    ("recorder_musl_ns", "  static with musl, ns", "{:.0f}", 200),
-    ("recorder_long_us", "  a loop without end, dynamic, call in all, us", "{:.2f}", None),
     ("stream_native_ns", "1-byte fread from a buffer, native, ns", "{:.1f}", None),
     ("stream_unhooked_ns", "  under dftrace-run --no-stdio, ns", "{:.1f}", None),
     ("stream_us", "  under dftrace-run, hooked, us", "{:.2f}", None),
@@ -344,9 +288,9 @@ TABLE = [
 
 
 def print_table(rounds):
-    row = "{:46}{:>10}{:>20}{:>10}  {}"
+    row = "{:51}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE + annotate.TABLE + mpi.TABLE + hdf5.TABLE:
+    for name, title, form, aim in TABLE + recorder.TABLE + annotate.TABLE + mpi.TABLE + hdf5.TABLE:
         values = [figures[name] for figures in rounds if name in figures]
         if not values:
             continue
@@ -361,6 +305,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=Path("build"), help="build directory")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=["recorder"], help="these rows only")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
@@ -379,11 +324,14 @@ def main():
         bench = Bench(options.build.resolve(), Path(directory))
         if not bench.preload:
             print("bench: no preload library of DFTracer's here: make test", file=sys.stderr)
-        big = bench.make_big()
-        kinds = make_kinds(bench)
+        big = None if options.only else bench.make_big()
+        kinds = recorder.make_kinds(bench)
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-            rounds.append(one_round(bench, has_strace, has_ltrace, big, kinds))
+            if options.only:
+                rounds.append(recorder.figures(bench, kinds))
+            else:
+                rounds.append(one_round(bench, has_strace, has_ltrace, big, kinds))
     cpus = len(os.sched_getaffinity(0))
     print(f"{cpus} CPUs, Linux {os.uname().release}, {options.rounds} rounds, interleaved")
     print_table(rounds)

@@ -283,7 +283,7 @@ static void run_detached_form(struct pair *pair)
 	if (middle == 0) {
 		pid_t tracer = fork();
 		if (tracer == 0) {
-			setsid();
+			setpgid(0, 0);
 			close(pair->program);
 			be_tracer(pair, program);
 			_exit(0);

@@ -69,14 +69,16 @@ static void raise_limits(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* The tracer is alone in its session and keeps nothing of the program's but stderr.
+/* The tracer is alone in its process group and keeps nothing of the program's but stderr. It stays in the session: in
+ * one of its own it would have a scheduling group of its own (autogroup), and where ranks that wait give up their CPU
+ * with sched_yield, which is heard within a group only, each stop would last as long as their turn.
  * @return the descriptor of stderr, -1: none. */
 static int become_tracer(struct channel *channel)
 {
 	const int kept[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGCHLD};
 	sigset_t none;
 
-	setsid();
+	setpgid(0, 0);
 	/* What is sent to everybody, as by the program's kill(-1), must not end or stop the tracer: the
 	 * program would be killed with it. It ends by itself when nothing is left to trace. */
 	for (int sig = 1; sig <= SIGRTMAX; sig++)

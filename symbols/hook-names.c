@@ -9,8 +9,10 @@
 
 struct hook_names {
 	enum hook_layer layer;
-	const struct hook_row **rows; /* by name, without regard to case */
+	const struct hook_row **rows; /* by name, without regard to case, once one was looked for */
 	size_t count;
+	bool sorted;
+	size_t common; /* as many letters do all names begin with */
 };
 
 static int compare_rows(const void *a, const void *b)
@@ -35,9 +37,12 @@ struct hook_names *hook_names_new(enum hook_layer layer)
 		free(names);
 		return NULL;
 	}
-	for (size_t i = 0; i < table->count; i++)
+	names->common = table->count ? strlen(table->rows[0].name) : 0;
+	for (size_t i = 0; i < table->count; i++) {
 		names->rows[i] = &table->rows[i];
-	qsort(names->rows, names->count, sizeof(struct hook_row *), compare_rows);
+		while (strncmp(table->rows[i].name, table->rows[0].name, names->common) != 0)
+			names->common--;
+	}
 	return names;
 }
 
@@ -50,8 +55,11 @@ void hook_names_free(struct hook_names *names)
 }
 
 /* @return the row whose name is these bytes, in any case of letters. */
-static const struct hook_row *find(const struct hook_names *names, const char *name, size_t len)
+static const struct hook_row *find(struct hook_names *names, const char *name, size_t len)
 {
+	if (!names->sorted)
+		qsort(names->rows, names->count, sizeof(struct hook_row *), compare_rows);
+	names->sorted = true;
 	for (size_t low = 0, high = names->count; low < high;) {
 		size_t middle = low + (high - low) / 2;
 		const struct hook_row *row = names->rows[middle];
@@ -85,8 +93,7 @@ static bool strip(const char *name, size_t *len, const char *ending)
 }
 
 /* The form for large counts, in the modules of MPI 4. */
-static const struct hook_row *find_large(const struct hook_names *names, const char *name,
-					 size_t len)
+static const struct hook_row *find_large(struct hook_names *names, const char *name, size_t len)
 {
 	char text[96];
 
@@ -95,7 +102,7 @@ static const struct hook_row *find_large(const struct hook_names *names, const c
 }
 
 /* mpi_x_f08_, mpi_x_f08ts_large_, MPI_File_open_f, mpi_x__, MPI_X … `name` begins behind a P. */
-static const struct hook_row *find_fortran(const struct hook_names *names, const char *name,
+static const struct hook_row *find_fortran(struct hook_names *names, const char *name,
 					   enum hook_form *form)
 {
 	size_t len = strlen(name);
@@ -111,13 +118,16 @@ static const struct hook_row *find_fortran(const struct hook_names *names, const
 	return large ? find_large(names, name, len) : find(names, name, len);
 }
 
-static const struct hook_row *find_mpi(const struct hook_names *names, const char *symbol,
+static const struct hook_row *find_mpi(struct hook_names *names, const char *symbol,
 				       enum hook_form *form)
 {
 	const char *name = symbol;
 	const struct hook_row *row;
 	char text[96];
 
+	/* Nearly all symbols of all libraries end here. */
+	if ((name[0] | 0x20) != 'm' && (name[0] | 0x20) != 'p')
+		return NULL;
 	if (starts(name, "pmpi"))
 		name++;
 	if (starts(name, "mpir_")) {
@@ -139,12 +149,14 @@ static const struct hook_row *find_mpi(const struct hook_names *names, const cha
 	return find_fortran(names, name, form);
 }
 
-const struct hook_row *hook_names_find(const struct hook_names *names, const char *symbol,
+const struct hook_row *hook_names_find(struct hook_names *names, const char *symbol,
 				       enum hook_form *form)
 {
 	if (names->layer == HOOK_MPI)
 		return find_mpi(names, symbol, form);
 	*form = HOOK_FORM_C;
+	if (!names->count || strncmp(symbol, names->rows[0]->name, names->common) != 0)
+		return NULL;
 	const struct hook_row *row = find(names, symbol, strlen(symbol));
 	return row && strcmp(row->name, symbol) == 0 ? row : NULL;
 }

@@ -195,7 +195,7 @@ void hook_names_free(struct hook_names *names);
 
 /* @return the row of the function with this symbol and in `*form` how it is called, NULL: none. Of MPI all
  * spellings are known: P forms, Fortran's with and without underscores, those of its modules. */
-const struct hook_row *hook_names_find(const struct hook_names *names, const char *symbol,
+const struct hook_row *hook_names_find(struct hook_names *names, const char *symbol,
 				       enum hook_form *form);
 
 #endif

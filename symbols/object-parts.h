@@ -54,8 +54,10 @@ bool object_text_in(const struct elf_file *file, const char *text);
 struct symbol_set {
 	struct object_symbol *items;
 	size_t count;
-	char **names; /* blocks that hold the names, one for each table */
+	char **names; /* blocks that hold the names */
 	size_t nnames;
+	char *names_at; /* the free rest of the last one */
+	size_t names_left;
 	uint32_t *heads; /* by hash of the name: index + 1 */
 	uint32_t *nexts;
 	size_t nheads; /* a power of two, or 0 */

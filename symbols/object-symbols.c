@@ -53,24 +53,28 @@ static bool find_table(struct table *table, const struct elf_file *file, const E
 	return table->strings && strings->sh_type == SHT_STRTAB;
 }
 
-/* Makes room for `more` symbols and the bytes of their names. @return where the names go, NULL
- * when out of memory. */
-static char *reserve(struct symbol_set *set, size_t more, size_t bytes)
+/* Names are kept in blocks of this size, longer ones in blocks of their own. */
+#define NAMES_BLOCK 65536
+
+/* @return `len` bytes for a name, NULL when out of memory. */
+static char *new_name(struct symbol_set *set, size_t len)
 {
-	if (set->count + more > UINT32_MAX - 1)
-		return NULL;
-	struct object_symbol *items = reallocarray(set->items, set->count + more, sizeof(*items));
-	if (!items)
-		return NULL;
-	set->items = items;
-	char **names = reallocarray(set->names, set->nnames + 1, sizeof(*names));
-	if (!names)
-		return NULL;
-	set->names = names;
-	char *block = malloc(bytes);
-	if (block)
-		names[set->nnames++] = block;
-	return block;
+	if (len > set->names_left) {
+		size_t size = len > NAMES_BLOCK ? len : NAMES_BLOCK;
+		char **names = reallocarray(set->names, set->nnames + 1, sizeof(*names));
+		if (!names)
+			return NULL;
+		set->names = names;
+		names[set->nnames] = malloc(size);
+		if (!names[set->nnames])
+			return NULL;
+		set->names_at = names[set->nnames++];
+		set->names_left = size;
+	}
+	char *name = set->names_at;
+	set->names_at += len;
+	set->names_left -= len;
+	return name;
 }
 
 /* The names are copied: tables are touched only here, so a file that is overwritten later hurts
@@ -78,44 +82,41 @@ static char *reserve(struct symbol_set *set, size_t more, size_t bytes)
 static ssize_t add_table(struct symbol_set *set, const struct table *table)
 {
 	Elf64_Sym symbol;
-	size_t count = 0;
-	size_t bytes = 0;
-	size_t len;
+	size_t before = set->count;
+	size_t room = table->count;
 
-	for (size_t i = 0; i < table->count; i++) {
-		len = read_symbol(table, i, &symbol);
-		if (len) {
-			count++;
-			bytes += len + 1;
-		}
-	}
-	if (!count)
+	if (!room)
 		return 0;
-	char *name = reserve(set, count, bytes);
-	if (!name) {
+	/* Most tables hold functions, so room for all is not too much. */
+	struct object_symbol *items =
+		room < UINT32_MAX - 1 - before
+			? reallocarray(set->items, before + room, sizeof(*items))
+			: NULL;
+	if (!items) {
 		errno = ENOMEM;
 		return -1;
 	}
-	const char *end = name + bytes;
-	size_t added = 0;
-	for (size_t i = 0; i < table->count && added < count; i++) {
-		len = read_symbol(table, i, &symbol);
-		/* The file may have changed meanwhile. */
-		if (!len || len >= (size_t)(end - name))
+	set->items = items;
+	for (size_t i = 0; i < table->count; i++) {
+		size_t len = read_symbol(table, i, &symbol);
+		if (!len)
 			continue;
+		char *name = new_name(set, len + 1);
+		if (!name) {
+			errno = ENOMEM;
+			return -1;
+		}
 		memcpy(name, table->strings + symbol.st_name, len);
 		name[len] = '\0';
-		set->items[set->count + added++] = (struct object_symbol){
+		items[set->count++] = (struct object_symbol){
 			.name = name,
 			.address = symbol.st_value,
 			.size = symbol.st_size,
 			.ifunc = ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC,
 			.local = ELF64_ST_BIND(symbol.st_info) == STB_LOCAL,
 		};
-		name += len + 1;
 	}
-	set->count += added;
-	return (ssize_t)added;
+	return (ssize_t)(set->count - before);
 }
 
 ssize_t symbol_set_add(struct symbol_set *set, const struct elf_file *object,
@@ -153,22 +154,26 @@ static int compare_bindings(const void *a, const void *b)
 	return x->local != y->local ? x->local - y->local : strcmp(x->name, y->name);
 }
 
-/* One round of a radix sort: by 16 bits of the address. */
+/* Few enough to stay in the cache. */
+#define SORT_BITS 11
+#define SORT_ALL  (1u << SORT_BITS)
+
+/* One round of a radix sort: by SORT_BITS bits of the address. */
 static void sort_round(struct object_symbol *to, const struct object_symbol *from, size_t count,
-		       size_t *starts, unsigned shift)
+		       unsigned shift)
 {
+	size_t starts[SORT_ALL] = {0};
 	size_t at = 0;
 
-	memset(starts, 0, sizeof(*starts) << 16);
 	for (size_t i = 0; i < count; i++)
-		starts[from[i].address >> shift & 0xffff]++;
-	for (size_t i = 0; i <= 0xffff; i++) {
+		starts[from[i].address >> shift & (SORT_ALL - 1)]++;
+	for (size_t i = 0; i < SORT_ALL; i++) {
 		size_t n = starts[i];
 		starts[i] = at;
 		at += n;
 	}
 	for (size_t i = 0; i < count; i++)
-		to[starts[from[i].address >> shift & 0xffff]++] = from[i];
+		to[starts[from[i].address >> shift & (SORT_ALL - 1)]++] = from[i];
 }
 
 static int compare_addresses(const void *a, const void *b)
@@ -179,45 +184,51 @@ static int compare_addresses(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Large tables are most of what an object costs at start-up: two or three rounds over them are much
+/* Large tables are most of what an object costs at start-up: a few rounds over them are much
  * cheaper than comparing. */
 static int sort_by_address(struct symbol_set *set)
 {
 	uint64_t all = 0;
 
-	if (set->count < 4096) {
+	if (set->count < SORT_ALL) {
 		qsort(set->items, set->count, sizeof(*set->items), compare_addresses);
 		return 0;
 	}
-	struct object_symbol *other = calloc(set->count, sizeof(*other));
-	size_t *starts = calloc(0x10000, sizeof(*starts));
-	if (!other || !starts) {
-		free(other);
-		free(starts);
+	struct object_symbol *other = reallocarray(NULL, set->count, sizeof(*other));
+	if (!other)
 		return -1;
-	}
 	for (size_t i = 0; i < set->count; i++)
 		all |= set->items[i].address;
-	for (unsigned shift = 0; shift < 64 && all >> shift; shift += 16) {
+	for (unsigned shift = 0; shift < 64 && all >> shift; shift += SORT_BITS) {
 		struct object_symbol *from = set->items;
-		sort_round(other, from, set->count, starts, shift);
+		sort_round(other, from, set->count, shift);
 		set->items = other;
 		other = from;
 	}
 	free(other);
-	free(starts);
 	return 0;
 }
 
-/* Sorts the symbols at each address. */
+/* Sorts the symbols at each address: they are few, and mostly in order. */
 static void sort_aliases(struct symbol_set *set, int (*compare)(const void *, const void *))
 {
+	/* But a damaged file may have all of them at one. */
+	enum { FEW = 32 };
+
 	for (size_t i = 0; i < set->count;) {
+		struct object_symbol *first = &set->items[i];
 		size_t n = 1;
-		while (i + n < set->count && set->items[i + n].address == set->items[i].address)
+		while (i + n < set->count && first[n].address == first->address)
 			n++;
-		if (n > 1)
-			qsort(set->items + i, n, sizeof(*set->items), compare);
+		if (n > FEW)
+			qsort(first, n, sizeof(*first), compare);
+		for (size_t k = 1; k < n && n <= FEW; k++) {
+			const struct object_symbol symbol = first[k];
+			size_t at = k;
+			for (; at > 0 && compare(&first[at - 1], &symbol) > 0; at--)
+				first[at] = first[at - 1];
+			first[at] = symbol;
+		}
 		i += n;
 	}
 }

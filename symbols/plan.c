@@ -10,6 +10,7 @@
 /* The plans of an object's functions. */
 struct plans {
 	struct map by_function;
+	struct walk_cache walks;
 };
 
 static void free_plan(struct plan *plan)
@@ -27,6 +28,7 @@ static void release_plans(void *data)
 	while ((slot = map_next(&plans->by_function, &at)))
 		free_plan(slot->value);
 	map_free(&plans->by_function);
+	walk_cache_free(&plans->walks);
 	free(plans);
 }
 
@@ -184,11 +186,11 @@ static int make(struct plan *plan, struct walk *walk)
 const struct plan *plan_function(struct object *object, struct insn_decoder *decoder,
 				 uint64_t address)
 {
-	struct walk walk = {.object = object, .decoder = decoder};
 	struct plans *plans = plans_of(object);
 
 	if (!plans)
 		return NULL;
+	struct walk walk = {.object = object, .decoder = decoder, .cache = &plans->walks};
 	struct plan *plan = map_get(&plans->by_function, address);
 	if (plan)
 		return plan;

@@ -14,6 +14,26 @@
 /* A function with more takes longer to plan than its calls are worth. */
 #define MAX_STEPS 400000
 
+/* A walk that is refused for this begins anew, without what others have found. */
+static const char ANEW[] = "";
+
+struct walk_range {
+	uint64_t begin;
+	uint64_t end;
+};
+
+/* A function that others jump to: all there is to know for a walk that comes to it as a call would. */
+struct walk_part {
+	uint64_t function;
+	struct walk_range *ranges; /* where the walk has been */
+	unsigned nranges;
+	unsigned deepest;
+	struct walk_exit *exits;
+	size_t nexits;
+	const char *refused;
+	bool unfit; /* cut by the limits, or still being made */
+};
+
 /* @return the array with room for one item more, NULL when out of memory. */
 static void *with_room(void *items, size_t count, size_t *size, size_t item)
 {
@@ -95,8 +115,11 @@ static struct walk_piece *add_piece(struct walk *walk, uint64_t address, unsigne
 	struct walk_piece piece = {.depth = depth, .sweep_depth = REGS_DEPTH_UNKNOWN};
 	size_t len = 0;
 
-	if (walk->npieces == WALK_PIECES || depth > WALK_DEPTH ||
-	    !object_bounds(walk->object, address, &piece.begin, &piece.end) ||
+	if (walk->npieces + walk->npart_pieces == WALK_PIECES || depth > WALK_DEPTH) {
+		walk->cut = true;
+		return NULL;
+	}
+	if (!object_bounds(walk->object, address, &piece.begin, &piece.end) ||
 	    address < piece.begin || address >= piece.end)
 		return NULL;
 	piece.code = object_code(walk->object, piece.begin, &len);
@@ -107,8 +130,93 @@ static struct walk_piece *add_piece(struct walk *walk, uint64_t address, unsigne
 		walk->failed = true;
 		return NULL;
 	}
+	if (depth > walk->deepest)
+		walk->deepest = depth;
 	walk->pieces[walk->npieces] = piece;
 	return &walk->pieces[walk->npieces++];
+}
+
+static bool part_has(const struct walk_part *part, uint64_t address)
+{
+	for (unsigned i = 0; i < part->nranges; i++) {
+		if (address >= part->ranges[i].begin && address < part->ranges[i].end)
+			return true;
+	}
+	return false;
+}
+
+static void part_free(struct walk_part *part)
+{
+	free(part->ranges);
+	free(part->exits);
+	free(part);
+}
+
+void walk_cache_free(struct walk_cache *cache)
+{
+	size_t at = 0;
+	struct map_slot *slot;
+
+	while ((slot = map_next(&cache->by_function, &at)))
+		part_free(slot->value);
+	map_free(&cache->by_function);
+}
+
+/* Keeps what the walk of a whole function has found. @return 0, or -1: out of memory. */
+static int part_fill(struct walk_part *part, struct walk *walk)
+{
+	unsigned nranges = walk->npieces + walk->npart_pieces;
+
+	part->ranges = reallocarray(NULL, nranges + 1, sizeof(*part->ranges));
+	if (!part->ranges)
+		return -1;
+	for (unsigned i = 0; i < walk->npieces; i++)
+		part->ranges[part->nranges++] =
+			(struct walk_range){walk->pieces[i].begin, walk->pieces[i].end};
+	for (unsigned i = 0; i < walk->nparts; i++) {
+		const struct walk_part *inner = walk->parts[i];
+		for (unsigned n = 0; n < inner->nranges; n++)
+			part->ranges[part->nranges++] = inner->ranges[n];
+	}
+	part->refused = walk->refused;
+	part->deepest = walk->deepest;
+	part->unfit = walk->cut || !nranges;
+	for (size_t i = 0; i < walk->nexits; i++)
+		part->unfit |= walk_is_inside(walk, walk->exits[i].address);
+	part->exits = walk->exits;
+	part->nexits = walk->nexits;
+	walk->exits = NULL;
+	return 0;
+}
+
+/* @return what is known of the function, which is walked if it has not been; NULL: nothing. */
+static const struct walk_part *part_of(struct walk *walk, uint64_t function)
+{
+	struct walk_part *part = map_get(&walk->cache->by_function, function);
+
+	if (part || walk->nesting == WALK_DEPTH)
+		return part;
+	part = calloc(1, sizeof(*part));
+	if (!part || map_put(&walk->cache->by_function, function, part) < 0) {
+		free(part);
+		walk->failed = true;
+		return NULL;
+	}
+	part->function = function;
+	part->unfit = true;
+	struct walk *inner = calloc(1, sizeof(*inner));
+	if (inner) {
+		inner->object = walk->object;
+		inner->decoder = walk->decoder;
+		inner->cache = walk->cache;
+		inner->nesting = walk->nesting + 1;
+	}
+	if (!inner || walk_function(inner, function) < 0 || part_fill(part, inner) < 0)
+		walk->failed = true;
+	if (inner)
+		walk_free(inner);
+	free(inner);
+	return part;
 }
 
 /* @return whether a stub of the PLT lies at `address`: an indirect jump that everyone shares. */
@@ -152,6 +260,16 @@ static bool is_everyones(const struct walk *walk, uint64_t address)
 	return false;
 }
 
+/* @return the function that was taken over and holds the address, NULL: none. */
+static const struct walk_part *part_at(const struct walk *walk, uint64_t address)
+{
+	for (unsigned i = 0; i < walk->nparts; i++) {
+		if (part_has(walk->parts[i], address))
+			return walk->parts[i];
+	}
+	return NULL;
+}
+
 /* Control goes from `step` to `target`. @param jumps  it need not be followed.
  * @return false: it is not. */
 static bool go_to(struct walk *walk, size_t step, uint64_t target, bool jumps)
@@ -159,6 +277,11 @@ static bool go_to(struct walk *walk, size_t step, uint64_t target, bool jumps)
 	unsigned depth = walk->pieces[walk->steps[step].piece].depth + 1;
 	struct walk_piece *piece = walk_piece_at(walk, target);
 
+	if (!piece && part_at(walk, target)) {
+		/* Into the middle of what was taken over as a whole. */
+		walk->refused = ANEW;
+		return true;
+	}
 	if (!piece) {
 		if (jumps && (is_stub(walk, target) || is_everyones(walk, target)))
 			return false;
@@ -173,8 +296,58 @@ static bool go_to(struct walk *walk, size_t step, uint64_t target, bool jumps)
 	return true;
 }
 
+/* @return whether the piece's code is that of the part, too. */
+static bool is_shared(const struct walk *walk, const struct walk_part *part)
+{
+	for (unsigned i = 0; i < walk->npieces; i++) {
+		if (part_has(part, walk->pieces[i].begin))
+			return true;
+	}
+	for (unsigned i = 0; i < walk->nparts; i++) {
+		for (unsigned n = 0; n < walk->parts[i]->nranges; n++) {
+			if (part_has(part, walk->parts[i]->ranges[n].begin))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A tail call to a whole function: its exits are ours, as they are everyone's who jumps to it. What is found is
+ * the same as when it is followed once more.
+ * @return false: it has to be followed. */
+static bool take_over(struct walk *walk, size_t step, uint64_t target)
+{
+	unsigned depth = walk->pieces[walk->steps[step].piece].depth + 1;
+	uint64_t begin, end;
+
+	/* What stands on the stack is part of what a walk knows. */
+	if (!walk->cache || walk->steps[step].depth != 0 || walk_piece_at(walk, target))
+		return false;
+	const struct walk_part *part = part_at(walk, target);
+	if (part)
+		return part->function == target;
+	if (!object_bounds(walk->object, target, &begin, &end) || begin != target ||
+	    is_stub(walk, target) || is_everyones(walk, target))
+		return false;
+	part = part_of(walk, target);
+	if (!part || part->unfit || depth + part->deepest > WALK_DEPTH ||
+	    walk->npieces + walk->npart_pieces + part->nranges > WALK_PIECES ||
+	    is_shared(walk, part))
+		return false;
+	for (size_t i = 0; i < part->nexits; i++)
+		add_exit(walk, part->exits[i].address, part->exits[i].tail);
+	walk->parts[walk->nparts++] = part;
+	walk->npart_pieces += part->nranges;
+	if (depth + part->deepest > walk->deepest)
+		walk->deepest = depth + part->deepest;
+	walk->refused = part->refused;
+	return true;
+}
+
 static void jump(struct walk *walk, size_t step, uint64_t target)
 {
+	if (take_over(walk, step, target))
+		return;
 	if (!go_to(walk, step, target, true))
 		add_exit(walk, walk->steps[step].address, true);
 }
@@ -404,13 +577,13 @@ static uint64_t entry_of(const struct walk_piece *piece, uint64_t address)
 	return address;
 }
 
-int walk_function(struct walk *walk, uint64_t address)
+static void walk_all(struct walk *walk, uint64_t address)
 {
 	struct walk_piece *piece = add_piece(walk, address, 0);
 
 	if (!piece) {
 		walk->refused = "its code is not in the file, or its end is not known";
-		return walk->failed ? -1 : 0;
+		return;
 	}
 	walk->function = address;
 	walk->entry = entry_of(piece, address);
@@ -424,6 +597,17 @@ int walk_function(struct walk *walk, uint64_t address)
 				again = true;
 			}
 		}
+	}
+}
+
+int walk_function(struct walk *walk, uint64_t address)
+{
+	walk_all(walk, address);
+	if (walk->refused == ANEW && !walk->failed) {
+		struct walk anew = {.object = walk->object, .decoder = walk->decoder};
+		walk_free(walk);
+		*walk = anew;
+		walk_all(walk, address);
 	}
 	if (walk->failed)
 		errno = ENOMEM;

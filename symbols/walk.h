@@ -3,6 +3,7 @@
 #ifndef SYMBOLS_WALK_H
 #define SYMBOLS_WALK_H
 
+#include "base/map.h"
 #include "symbols/insn.h"
 #include "symbols/object.h"
 #include "symbols/parse.h"
@@ -46,9 +47,23 @@ struct walk_exit {
 	bool tail;
 };
 
+/* What earlier walks have found of functions that others jump to: all of printf's kin lead to one. */
+struct walk_cache {
+	struct map by_function;
+};
+
+struct walk_part;
+
 struct walk {
 	const struct object *object;
 	struct insn_decoder *decoder;
+	struct walk_cache *cache; /* NULL: none */
+	unsigned nesting;         /* walks for the sake of which this one is made */
+	const struct walk_part *parts[WALK_PIECES]; /* functions whose exits were taken over */
+	unsigned nparts;
+	unsigned npart_pieces;
+	unsigned deepest; /* tail calls away from the function, of what was followed */
+	bool cut;         /* the limits have kept it from following more */
 	struct walk_piece pieces[WALK_PIECES];
 	unsigned npieces;
 	struct walk_step *steps;
@@ -67,10 +82,11 @@ struct walk {
 	bool failed;         /* out of memory */
 };
 
-/* Walks the function at `address`; of the walk `object` and `decoder` are set, the rest is zero.
+/* Walks the function at `address`; of the walk `object`, `decoder` and `cache` are set, the rest is zero.
  * @return 0, with `refused` or the exits, or -1 with errno ENOMEM; to be freed in all cases. */
 int walk_function(struct walk *walk, uint64_t address);
 void walk_free(struct walk *walk);
+void walk_cache_free(struct walk_cache *cache);
 
 /* @return whether an instruction that was reached has the byte at `address` inside, not as its
  * first. */

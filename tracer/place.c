@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -58,7 +57,6 @@ struct place {
 	unsigned late;
 	enum mode mode;
 	int cpu;
-	bool class_decided; /* SCHED_IDLE has been entered, or found harmful */
 	pid_t looked_tid;
 	unsigned looks, met;
 	uint64_t spin_ns;
@@ -74,7 +72,6 @@ struct place {
 
 	pthread_mutex_t lock; /* guards what follows */
 	cpu_set_t *scratch;
-	bool idle;   /* the loop is SCHED_IDLE, so the workers are */
 	int avoided; /* CPU that the workers were told to avoid, -1: none */
 	pid_t *workers;
 	size_t nworkers;
@@ -164,7 +161,6 @@ static void place_workers(struct place *place, int cpu)
 void place_worker(void *data)
 {
 	struct place *place = data;
-	const struct sched_param none = {0};
 
 	if (!place->enabled)
 		return;
@@ -175,8 +171,6 @@ void place_worker(void *data)
 		return;
 	}
 	pthread_mutex_lock(&place->lock);
-	if (place->idle)
-		sched_setscheduler(0, SCHED_IDLE, &none);
 	others(place, place->avoided, false, place->scratch);
 	sched_setaffinity(0, set_size(), place->scratch);
 	pid_t *workers = reallocarray(place->workers, place->nworkers + 1, sizeof(*workers));
@@ -249,114 +243,6 @@ static uint64_t run_delay(struct place *place)
 	return sscanf(text, "%*u %llu", &delay) == 1 ? delay : UINT64_MAX;
 }
 
-/* @return whether the cpu controller has us in its root group: only there does autogroup apply. A cgroup
- * namespace hides that, so there the answer is no. */
-static bool in_root_cpu_group(void)
-{
-	char text[64], *line = NULL, *unified = NULL;
-	size_t size = 0;
-	bool root = true, split = false;
-	ssize_t n = readlink("/proc/self/ns/cgroup", text, sizeof(text) - 1);
-
-	/* The number of the first namespace is part of the kernel's interface. */
-	if (n < 0 || strncmp(text, "cgroup:[4026531835]", n) != 0)
-		return false;
-	FILE *groups = fopen("/proc/self/cgroup", "re");
-	if (!groups)
-		return errno == ENOENT;
-	while (getline(&line, &size, groups) > 0) {
-		char *path = line;
-		char *id = strsep(&path, ":");
-		char *controllers = strsep(&path, ":");
-		if (!path)
-			continue;
-		path[strcspn(path, "\n")] = '\0';
-		if (strcmp(id, "0") == 0 && !*controllers && !unified) {
-			unified = strdup(path);
-			root = root && unified;
-		}
-		for (char *name; (name = strsep(&controllers, ","));) {
-			if (strcmp(name, "cpu") == 0) {
-				split = true;
-				root = root && strcmp(path, "/") == 0;
-			}
-		}
-	}
-	fclose(groups);
-	if (root && !split && unified && strcmp(unified, "/") != 0) {
-		char path[PATH_MAX];
-		/* A group below one without the controller cannot have it. */
-		int top = (int)strcspn(unified + 1, "/") + 1;
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs", top, unified);
-		root = access(path, F_OK) == 0;
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cpu.weight", top, unified);
-		root = root && access(path, F_OK) != 0 && errno == ENOENT;
-	}
-	free(unified);
-	free(line);
-	return root;
-}
-
-/* @return whether the scheduler weighs us and `tid` as groups, so that our class and theirs never compete.
- * SCHED_IDLE within one group is a three-hundredth share, and without privileges there is no way back. */
-static bool has_own_group(pid_t tid)
-{
-	char path[64], text[128];
-	long ours, theirs;
-	int our_nice, their_nice;
-
-	if (!proc_read_text("/proc/sys/kernel/sched_autogroup_enabled", text, sizeof(text)) ||
-	    strcmp(text, "1\n") != 0)
-		return false;
-	if (!proc_read_text("/proc/self/autogroup", text, sizeof(text)) ||
-	    sscanf(text, "/autogroup-%ld nice %d", &ours, &our_nice) != 2)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/autogroup", tid);
-	if (!proc_read_text(path, text, sizeof(text)) ||
-	    sscanf(text, "/autogroup-%ld nice %d", &theirs, &their_nice) != 2)
-		return false;
-	return ours != theirs && our_nice <= their_nice && in_root_cpu_group();
-}
-
-static const char *loadavg_path = "/proc/loadavg";
-
-/* @return whether more threads of this host want a CPU than there are. */
-static bool cpus_are_wanted(void)
-{
-	char text[128];
-	long running;
-
-	return !proc_read_text(loadavg_path, text, sizeof(text)) ||
-	       sscanf(text, "%*s %*s %*s %ld/", &running) != 1 ||
-	       running > sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-/* Enters SCHED_IDLE where that does no harm: not where every CPU is wanted. There is no idle one then on which
- * the kernel would resume the tracee, and until the group's load of before is forgotten, which takes a second
- * on busy CPUs, the loop would get next to nothing. The workers go along: a group's share is spread over its
- * CPUs by the weight of what runs there, and one thread of the ordinary class would leave the loop's CPU next
- * to nothing of it. */
-static void decide_class(struct place *place, pid_t tid)
-{
-	const struct sched_param none = {0};
-
-	if (place->class_decided)
-		return;
-	/* With one CPU there is no other to keep the tracee from. */
-	if (place->nallowed > 1 && cpus_are_wanted())
-		return;
-	place->class_decided = true;
-	if (place->nallowed == 1 || !has_own_group(tid) || sched_setscheduler(0, SCHED_IDLE, &none))
-		return;
-	pthread_mutex_lock(&place->lock);
-	place->idle = true;
-	for (size_t i = 0; i < place->nworkers; i++) {
-		if (is_ours(place->workers[i]))
-			sched_setscheduler(place->workers[i], SCHED_IDLE, &none);
-	}
-	pthread_mutex_unlock(&place->lock);
-}
-
 static void rest(struct place *place)
 {
 	place->spin_ns = 0;
@@ -423,8 +309,6 @@ static void look_together(struct place *place, pid_t tid, int cpu, uint64_t gap,
 	}
 	if (place->looks < MEETING_LOOKS)
 		return;
-	if (place->met < MEETING_MIN)
-		decide_class(place, tid);
 	if (place->met < MEETING_MIN && place->nallowed > 1 && gap <= SPIN_GAP_NS &&
 	    now >= place->hold_until) {
 		part(place, cpu);
@@ -486,7 +370,6 @@ static void look(struct place *place, pid_t tid, uint64_t now)
 		if (cpu < 0) {
 			/* Died at its stop: the next one will tell. */
 		} else if (place->mode == REST) {
-			decide_class(place, tid);
 			join(place, cpu);
 			place->looks = place->met = 0;
 		} else if (place->mode == TOGETHER) {

@@ -3,11 +3,8 @@
  * affinity, class and priority are never touched, so only the tracer's may move:
  *
  *  - While stops are frequent, the thread of the loop is bound to the CPU of the thread that stops.
- *    That alone is not enough: the kernel resumes a tracee on an idle CPU rather than on the one that
- *    the tracer keeps busy. A CPU that runs nothing but SCHED_IDLE threads counts as idle, though: where
- *    the tracer has a scheduling group of its own (a session under autogroup), so that this class
- *    costs it no share of the CPU, the loop enters it, and the two stay together.
- *  - Where they do not meet, the loop may look for the next stop for a bounded time before it blocks, on
+ *  - Where they do not meet, as the kernel may resume a tracee on an idle CPU rather than on the one that the
+ *    tracer keeps busy, the loop may look for the next stop for a bounded time before it blocks, on
  *    another CPU, as long as stops come fast and nobody else wants that CPU.
  *  - When stops are rare it does nothing, and the kernel places the tracer.
  *

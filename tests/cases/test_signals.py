@@ -116,13 +116,16 @@ def test_stop_and_continue(both):
 
 
 def test_tracer_takes_no_signal_from_the_session(runner):
-	"""A hangup that reaches everybody in the program's session does not reach the tracer."""
+	"""A hangup that reaches everybody in the program's session does not end the tracer. It is there in a process
+	group of its own, and the scheduler weighs it with the program."""
 	run = runner.start(["sh", "-c", "trap '' HUP; echo ready; echo a > a; sleep 0.5; echo b > b"],
 			   ["--tracer", "detached"], start_new_session=True)
 	assert run.process.stdout.readline() == b"ready\n"
 	tracer = runner.tracer_of(run)
-	assert os.getsid(tracer) == tracer and os.getpgid(tracer) != run.process.pid
+	assert os.getsid(tracer) == run.process.pid and os.getpgid(tracer) == tracer
+	assert proc(tracer, "autogroup") == proc(run.process.pid, "autogroup")
 	os.killpg(run.process.pid, signal.SIGHUP)
+	os.killpg(tracer, signal.SIGHUP)
 	assert is_alive(tracer)
 	runner.finish(run)
 	assert run.status == 0 and run.of("open", run.path("b"))

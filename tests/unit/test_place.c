@@ -1,6 +1,5 @@
 /* Where the tracer's threads run: observed by their affinity and class, with a process that the test moves
- * from CPU to CPU in the role of the tracee. Binding is one-way in places (SCHED_IDLE), so each test runs
- * in a process of its own. */
+ * from CPU to CPU in the role of the tracee. Each test binds a process of its own. */
 
 /* The source itself, for the choice among CPUs that this machine does not have. */
 #include "tracer/place.c"
@@ -10,7 +9,6 @@
 #include <stddef.h>
 #include <time.h>
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -301,25 +299,11 @@ static void shares_group(void)
 	place_free(place);
 }
 
-/* In one group with the program, SCHED_IDLE would be starvation. */
+/* In one scheduling group with the program, SCHED_IDLE would be starvation. */
 static void test_keeps_its_class_beside_the_program(void **state)
 {
 	(void)state;
 	in_child(shares_group);
-}
-
-/* @return whether `file` has a line `text`. */
-static bool has_line(const char *file, const char *text)
-{
-	char line[512];
-	bool found = false;
-	FILE *f = fopen(file, "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		found = found || strstr(line, text);
-	if (f)
-		fclose(f);
-	return found;
 }
 
 struct worker {
@@ -359,75 +343,6 @@ static void end_workers(struct worker *workers, pthread_barrier_t *done)
 	pthread_barrier_wait(done);
 	for (int i = 0; i < WORKERS; i++)
 		CHECK(pthread_join(workers[i].thread, NULL) == 0);
-}
-
-/* Makes the tracer believe that `running` threads of the host want a CPU. */
-static void say_running(long running)
-{
-	static char path[64];
-	static int file = -1;
-
-	if (file < 0) {
-		CHECK((file = memfd_create("loadavg", MFD_CLOEXEC)) >= 0);
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-		loadavg_path = path;
-	}
-	CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0);
-	CHECK(dprintf(file, "0.00 0.00 0.00 %ld/999 77\n", running) > 0);
-}
-
-static void own_group(void)
-{
-	uint64_t now = 1000000000;
-	pid_t tracee = start_tracee(false);
-	struct worker early[WORKERS], late[WORKERS];
-	pthread_barrier_t placed, done, late_placed, late_done;
-
-	CHECK(setsid() > 0);
-	bool busy = cpus_are_wanted();
-	say_running(sysconf(_SC_NPROCESSORS_ONLN) + 1);
-	struct place *place = place_new(true);
-	CHECK(place);
-	start_workers(early, place, &placed, &done);
-	CHECK(sched_getscheduler(0) == SCHED_OTHER);
-	CHECK(sched_getscheduler(early[0].tid) == SCHED_OTHER);
-	/* Where every CPU is wanted it would get too little. */
-	stop(place, tracee, MANY, &now, 10000);
-	CHECK(sched_getscheduler(0) == SCHED_OTHER);
-	/* There it would take long to get through the rest. */
-	if (busy)
-		_exit(0);
-	say_running(1);
-	stop(place, tracee, 20, &now, 10000000);
-	stop(place, tracee, MANY, &now, 10000);
-	CHECK(sched_getscheduler(0) == SCHED_IDLE);
-	CHECK(sched_getscheduler(tracee) == SCHED_OTHER);
-	/* One heavier thread in the group would take the loop's share. */
-	start_workers(late, place, &late_placed, &late_done);
-	for (int i = 0; i < WORKERS; i++) {
-		CHECK(sched_getscheduler(early[i].tid) == SCHED_IDLE);
-		CHECK(sched_getscheduler(late[i].tid) == SCHED_IDLE);
-	}
-	end_workers(early, &done);
-	end_workers(late, &late_done);
-	place_free(place);
-}
-
-static void test_yields_to_the_program_from_its_own_group(void **state)
-{
-	char text[64] = "";
-
-	(void)state;
-	need_two_cpus();
-	/* Only where autogroup is certain to apply; elsewhere the class must stay, see above. */
-	if (!has_line("/proc/sys/kernel/sched_autogroup_enabled", "1") ||
-	    /* Empty for those who never had a session of their own since the host's first process. */
-	    !has_line("/proc/self/autogroup", "/autogroup-") ||
-	    !has_line("/proc/self/cgroup", ":cpu:/\n") ||
-	    readlink("/proc/self/ns/cgroup", text, sizeof(text) - 1) < 0 ||
-	    strcmp(text, "cgroup:[4026531835]") != 0)
-		skip();
-	in_child(own_group);
 }
 
 /* Stops from a tracee that is never where the loop is, until it spins. */
@@ -691,7 +606,6 @@ int main(void)
 		cmocka_unit_test(test_disabled_does_nothing),
 		cmocka_unit_test(test_dead_tracees_do_no_harm),
 		cmocka_unit_test(test_keeps_its_class_beside_the_program),
-		cmocka_unit_test(test_yields_to_the_program_from_its_own_group),
 		cmocka_unit_test(test_spins_where_they_do_not_meet),
 		cmocka_unit_test(test_stops_spinning_when_the_cpu_is_wanted),
 		cmocka_unit_test(test_workers_keep_away_from_the_tracee),

@@ -92,7 +92,7 @@ static void find_stdio(struct builder *b)
 /* The functions of a library with a table of arguments. Names at one address are one function. */
 static void find_library(struct builder *b, enum hook_layer layer)
 {
-	const struct hook_names *names = b->hooks->names[layer];
+	struct hook_names *names = b->hooks->names[layer];
 	const bool *wanted = b->hooks->wanted[layer];
 	const bool *written = b->hooks->options.written[layer];
 	enum hook_form form;
