@@ -43,8 +43,8 @@ lib_sources := $(filter-out launchers/main.c tracer/topology-%.c writer/deflater
 	$(wildcard $(addsuffix /*.c,$(rooms)))) \
 	tracer/topology-$(topology).c writer/deflater-$(if $(isal),isal,zlib).c
 # What the recorder puts into programs; it is data to the tracer.
-agent_object := $(B)/obj/tracer/recorder/agent/agent.o
-lib_objects := $(lib_sources:%.c=$(B)/obj/%.o) $(agent_object)
+agent_objects := $(patsubst %.S,$(B)/obj/%.o,$(wildcard tracer/recorder/agent/*.S))
+lib_objects := $(lib_sources:%.c=$(B)/obj/%.o) $(agent_objects)
 main_object := $(B)/obj/launchers/main.o
 # dftrace-check knows the format of traces only, and has libraries of its own.
 check_sources := $(filter-out check/main.c,$(wildcard check/*.c))
@@ -87,7 +87,7 @@ $(B)/obj/%.o: %.c $(B)/version.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(all_cflags) -MMD -MP -c $< -o $@
 
-$(agent_object): tracer/recorder/agent/agent.S tracer/recorder/agent/layout.h
+$(agent_objects): $(B)/obj/%.o: %.S tracer/recorder/agent/layout.h
 	$(call say,AS,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -I. -c $< -o $@
