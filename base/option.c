@@ -138,6 +138,18 @@ int option_refuse_word(const struct option_table *table, int value, const char *
 	return optopt ? refuse_letter(table, optopt, word, error) : refuse_name(table, word, error);
 }
 
+bool option_is_optional(const struct option_row *row)
+{
+	return row->argument && row->argument[0] == '[';
+}
+
+static int takes(const struct option_row *row)
+{
+	if (!row->argument)
+		return no_argument;
+	return option_is_optional(row) ? optional_argument : required_argument;
+}
+
 void option_getopt(const struct option_table *table, const char *first, struct option *names,
 		   char *letters)
 {
@@ -149,7 +161,7 @@ void option_getopt(const struct option_table *table, const char *first, struct o
 		if (row->name) {
 			*names++ = (struct option){
 				.name = row->name,
-				.has_arg = row->argument ? required_argument : no_argument,
+				.has_arg = takes(row),
 				.val = OPTION_LONG_VALUE(i),
 			};
 		}
@@ -191,7 +203,7 @@ static void print_option(FILE *out, const struct option_row *row)
 	int at = row->letter ? fprintf(out, "  -%c, ", row->letter) : fprintf(out, "      ");
 	at += fprintf(out, "--%s", row->name);
 	if (row->argument)
-		at += fprintf(out, " %s", row->argument);
+		at += fprintf(out, "%s%s", option_is_optional(row) ? "" : " ", row->argument);
 	option_print_words(out, at, row->help);
 }
 

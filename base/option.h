@@ -10,9 +10,10 @@
 #include <stdio.h>
 
 struct option_row {
-	const char *name;     /* NULL: only a letter */
-	char letter;          /* 0: only a name */
-	const char *argument; /* NULL: takes none */
+	const char *name; /* NULL: only a letter */
+	char letter;      /* 0: only a name */
+	const char
+		*argument; /* NULL: takes none; "[=WORD]": may be left out, and stands behind a = */
 	unsigned group;
 	bool shown; /* in --help and the manual */
 	const char *help;
@@ -34,6 +35,9 @@ struct option_table {
  * and four. `first` stands in front of the letters: "+" to stop at the first word that is no option. */
 void option_getopt(const struct option_table *table, const char *first, struct option *names,
 		   char *letters);
+
+/* @return whether its argument may be left out. */
+bool option_is_optional(const struct option_row *row);
 
 /* @return the option behind a value of getopt_long or its optopt, NULL when there is none. */
 const struct option_row *option_find(const struct option_table *table, int value);

@@ -172,7 +172,8 @@ def long_run_figures(bench, program):
     command = [program, "pread", str(SUSTAINED_CALLS), str(bench.byte)]
     taken, _, directory = watched(bench, RECORDER, command)
     events = events_of(directory, b"pread")
-    if events != SUSTAINED_CALLS:
+    # The loader reads, too.
+    if not SUSTAINED_CALLS <= events <= SUSTAINED_CALLS + 10:
         sys.exit(f"bench: {events} events of {SUSTAINED_CALLS} calls")
     shutil.rmtree(directory)
 

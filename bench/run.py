@@ -287,13 +287,27 @@ TABLE = [
 ]
 
 
+def print_markdown(rounds):
+    """The same table as README.md has it."""
+    print("| what | median | range |\n|---|---|---|")
+    for _, title, form, _, values in rows(rounds):
+        title = ("… " if title.startswith(" ") else "") + title.strip()
+        low, middle, high = (form.format(f(values)) for f in (min, statistics.median, max))
+        print(f"| {title} | {middle} | {low} to {high} |")
+
+
+def rows(rounds):
+    """Yields the table's rows that have values, with these."""
+    for name, title, form, aim in TABLE + recorder.TABLE + annotate.TABLE + mpi.TABLE + hdf5.TABLE:
+        values = [figures[name] for figures in rounds if name in figures]
+        if values:
+            yield name, title, form, aim, values
+
+
 def print_table(rounds):
     row = "{:51}{:>10}{:>20}{:>10}  {}"
     print(row.format("", "median", "range", "aim", ""))
-    for name, title, form, aim in TABLE + recorder.TABLE + annotate.TABLE + mpi.TABLE + hdf5.TABLE:
-        values = [figures[name] for figures in rounds if name in figures]
-        if not values:
-            continue
+    for _, title, form, aim, values in rows(rounds):
         middle = statistics.median(values)
         spread = f"{form.format(min(values))} - {form.format(max(values))}"
         aimed = "" if aim is None else "<= " + form.format(aim)
@@ -306,6 +320,7 @@ def main():
     parser.add_argument("--build", type=Path, default=Path("build"), help="build directory")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=["recorder"], help="these rows only")
+    parser.add_argument("--markdown", action="store_true", help="the table as README.md has it")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
@@ -334,7 +349,10 @@ def main():
                 rounds.append(one_round(bench, has_strace, has_ltrace, big, kinds))
     cpus = len(os.sched_getaffinity(0))
     print(f"{cpus} CPUs, Linux {os.uname().release}, {options.rounds} rounds, interleaved")
-    print_table(rounds)
+    if options.markdown:
+        print_markdown(rounds)
+    else:
+        print_table(rounds)
 
 
 if __name__ == "__main__":

@@ -103,16 +103,35 @@ static void add_filter(struct doctor *doctor, const struct probe_result *result)
 	explain_seccomp(&row->why, result->filter < 0 ? EPERM : result->filter);
 }
 
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* What the row says where nothing is in the way. */
+static const char *recorder_state(const struct options *options, bool threads)
+{
+	if (options->argc && options_excludes_recorder(options, last_component(options->argv[0])))
+		return "works here, but not in this program (--no-recorder)";
+	if (!options->recorder)
+		return "works here, if asked for by --capture recorder";
+	return threads ? "works here (--capture recorder)"
+		       : "works here, but not in places that several threads have come to";
+}
+
 static void add_recorder(struct doctor *doctor, bool filter)
 {
+	bool threads = true;
 	const char *obstacle =
 		filter ? recorder_obstacle() : "there is no filter to let its calls pass";
 
+	if (!obstacle)
+		obstacle = recorder_trial(&threads);
 	if (!obstacle) {
 		doctor_add(doctor, "recorder", DOCTOR_OK, "%s",
-			   doctor->options->recorder
-				   ? "works here (--capture recorder)"
-				   : "works here, if asked for by --capture recorder");
+			   recorder_state(doctor->options, threads));
 		return;
 	}
 	struct doctor_row *row = doctor_add(doctor, "recorder",

@@ -34,6 +34,7 @@ static bool adds_up(enum option_id id)
 	case OPTION_DATA_DIR:
 	case OPTION_TRACE:
 	case OPTION_EXCLUDE:
+	case OPTION_NO_RECORDER:
 	case OPTION_HOOK:
 	case OPTION_HOOK_FILE:
 	case OPTION_SYMBOLS:
@@ -122,7 +123,7 @@ static void add_all(struct effective *effective, const struct options *options, 
 		if (setting->id != (int)id)
 			continue;
 		buf_add_str(value, any ? (json ? "," : " ") : json ? "[" : "");
-		add_text(value, setting->value, json);
+		add_text(value, setting->value ? setting->value : "all", json);
 		buf_addf(&effective->source, "%s%s", any ? ", " : "", source_of(setting));
 		any = true;
 	}

@@ -420,6 +420,10 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 	case OPTION_EXCLUDE:
 		return add_names(id, &options->exclude, value, error);
 	case OPTION_NO_RECORDER:
+		if (!value) {
+			options->recorder = false;
+			return OPTIONS_RUN;
+		}
 		return add_names(id, &options->no_recorder, value, error);
 	case OPTION_CAPTURE:
 		return set_choice(id, value, "stops|recorder", &options->recorder, error);

@@ -35,6 +35,15 @@ static void add_option(struct buf *out, enum option_id id, const char *value)
 	char *absolute = NULL;
 
 	snprintf(word, sizeof(word), "--%s", option_rows[id].name);
+	if (value && option_is_optional(&option_rows[id])) {
+		struct buf both = {0};
+		buf_addf(&both, "%s=%s", word, value);
+		const char *text = buf_str(&both);
+		add_word(out, text ? text : "");
+		out->failed |= both.failed;
+		buf_free(&both);
+		return;
+	}
 	add_word(out, word);
 	if (!value)
 		return;

@@ -113,7 +113,8 @@ static void print_table(const struct program *program)
 	puts("PROGRAM_takes() {\n\tcase $1 in");
 	for (size_t i = 0; i < table->count; i++) {
 		const struct option_row *row = &table->rows[i];
-		if (!row->argument || !row->shown)
+		/* What may be left out is no word of its own. */
+		if (!row->argument || option_is_optional(row) || !row->shown)
 			continue;
 		fputc('\t', stdout);
 		if (row->letter)

@@ -45,7 +45,7 @@ static void print_option(const struct option_row *row)
 	man_print_text(row->name);
 	fputs("\\fR", stdout);
 	if (row->argument) {
-		fputs(" \\fI", stdout);
+		fputs(option_is_optional(row) ? "\\fI" : " \\fI", stdout);
 		man_print_text(row->argument);
 		fputs("\\fR", stdout);
 	}

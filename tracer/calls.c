@@ -64,6 +64,8 @@ static void enter(struct tracer *tracer, struct task *task, struct arch_stop *st
 		return;
 	}
 	hooks_stale(tracer, task, stop->sp, now);
+	if (row && recorder_prepares(tracer, task, row, stop))
+		return;
 	recorder_call_enters(tracer, task, &stop->ip);
 	bool restarted = signals_settle(tracer, task, stop->nr, stop->ip, stop->sp, now);
 	if (row)

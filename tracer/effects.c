@@ -88,39 +88,6 @@ static void begin_close_range(struct tracer *tracer, struct task *task, struct f
 		files_close(task->files, frame->closing[i].fd, call->start, false);
 }
 
-static void begin_sigmask(struct task *task, const struct call *call)
-{
-	uint64_t set;
-
-	if (!call_has(call, 1, sizeof(set)))
-		return;
-	memcpy(&set, call_bytes(call, 1), sizeof(set));
-	bool named = (set >> (SIGTRAP - 1)) & 1;
-	switch ((int)call->args[0]) {
-	case SIG_BLOCK:
-		task->trap_blocked |= named;
-		break;
-	case SIG_UNBLOCK:
-		task->trap_blocked &= !named;
-		break;
-	default:
-		task->trap_blocked = named;
-	}
-}
-
-/* The filter lets through what is about SIGTRAP; without one all come here. */
-static void begin_sigaction(struct task *task, const struct call *call)
-{
-	struct process *process = task->process;
-	uint64_t handler;
-
-	if ((int)call->args[0] != SIGTRAP || !call_has(call, 1, TRAP_ACTION_SIZE))
-		return;
-	memcpy(process->trap_action, call_bytes(call, 1), TRAP_ACTION_SIZE);
-	memcpy(&handler, process->trap_action, sizeof(handler));
-	process->has_trap_action = handler != (uintptr_t)SIG_DFL;
-}
-
 void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame)
 {
 	const struct call *call = &frame->call;
@@ -157,10 +124,10 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 						      call->args[4], call->args[2]);
 		break;
 	case EFFECT_SIGMASK:
-		begin_sigmask(task, call);
+		forced_sigmask(task, call);
 		break;
 	case EFFECT_SIGACTION:
-		begin_sigaction(task, call);
+		forced_sigaction(task->process, call);
 		break;
 	default:
 		break;

@@ -70,8 +70,7 @@ struct process *image_fork(struct tracer *tracer, const struct process *parent, 
 	process->labels = labels_ref(parent->labels);
 	process->library_known = parent->library_known;
 	process->library_records = parent->library_records;
-	process->has_trap_action = parent->has_trap_action;
-	memcpy(process->trap_action, parent->trap_action, TRAP_ACTION_SIZE);
+	memcpy(process->forced, parent->forced, sizeof(process->forced));
 	process->started = parent->started;
 	if (parent->argc) {
 		const char *words = parent->argv[0];
@@ -242,6 +241,7 @@ int image_end(struct tracer *tracer, struct process *process, const struct trace
 		tracer->lost[i] += process->lost[i];
 	for (int i = 0; i < SKIPPED_COUNT; i++)
 		tracer->skipped[i] += process->skipped[i];
+	recorder_ended(tracer, process);
 	if (process->trace) {
 		annotations_finish(tracer, process, &whole, now);
 		lost_write(process->trace, process);

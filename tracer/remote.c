@@ -97,15 +97,23 @@ static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
 	return arch_regs_set(tid, &saved);
 }
 
+/* @return 0 and the mask that is to be put back, or -1. */
+static int block_all(pid_t tid, uint64_t *mask)
+{
+	const uint64_t all = ~0ULL;
+
+	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(*mask), mask) < 0 ||
+			       ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) < 0
+		       ? -1
+		       : 0;
+}
+
 int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const uint64_t args[6],
 		   int64_t *result)
 {
-	const uint64_t all = ~0ULL;
 	uint64_t mask;
 
-	if (find_instruction(tracer, task) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(all), &all) < 0)
+	if (find_instruction(tracer, task) < 0 || block_all(task->tid, &mask) < 0)
 		return -1;
 	int done = run_call(tracer, task->tid, task->mm->syscall_ip, nr, args, result);
 	int error = errno;
@@ -113,6 +121,48 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 		return -1;
 	/* It stands at the exit of a call now. */
 	task->in_syscall = false;
+	errno = error;
+	return done;
+}
+
+/* @return 0, or -1 with errno ESRCH. */
+static int run_to_filter(pid_t tid)
+{
+	int value;
+
+	do {
+		if (ptrace(PTRACE_CONT, tid, NULL, NULL) < 0 || wait_own(tid, &value) < 0)
+			return -1;
+		if (value == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
+			ptrace(PTRACE_CONT, tid, NULL, NULL);
+			errno = ESRCH;
+			return -1;
+		}
+	} while (value != (SIGTRAP | PTRACE_EVENT_SECCOMP << 8));
+	return 0;
+}
+
+int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first,
+	       uint64_t second, struct arch_regs *regs)
+{
+	const pid_t tid = task->tid;
+	struct arch_stop stop;
+	struct arch_regs saved;
+	uint64_t mask;
+
+	if (arch_regs_get(tid, &saved) < 0 || block_all(tid, &mask) < 0)
+		return -1;
+	*regs = saved;
+	arch_regs_set_call(regs, ip, first, (uint64_t[6]){0, 0, 0, 0, second, 0});
+	int done = arch_regs_set(tid, regs) < 0 || run_to_filter(tid) < 0 ||
+				   arch_regs_get(tid, regs) < 0 || arch_refuse_call(tid) < 0 ||
+				   next_call_stop(tracer, tid, &stop) < 0 ||
+				   arch_regs_set(tid, &saved) < 0
+			   ? -1
+			   : 0;
+	int error = errno;
+	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) < 0)
+		return -1;
 	errno = error;
 	return done;
 }

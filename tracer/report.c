@@ -169,7 +169,7 @@ static void add_verbose(struct tracer *tracer, struct buf *line)
 		 tracer->filter ? "seccomp filter" : "no seccomp filter");
 	if (tracer->recorder) {
 		buf_add_str(line, ", ");
-		recorder_report(tracer->recorder, true, line);
+		recorder_report(tracer, line);
 	}
 	for (int i = 0; i < SKIPPED_COUNT; i++) {
 		if (tracer->skipped[i])

@@ -16,7 +16,7 @@ struct selection {
 	bool hooks[HOOK_LAYERS][HOOK_MOST_ROWS]; /* by row of each layer's table */
 	bool memory;                             /* mmap without a file */
 	bool traps;    /* breakpoints are placed: what becomes of SIGTRAP is followed */
-	bool jumps;    /* … or jumps: code that is moved is followed */
+	bool jumps;    /* … or jumps: code that is moved, and all signals of forced.h */
 	bool replaced; /* a bare item has replaced the default set */
 };
 

@@ -7,7 +7,9 @@
 #include "tracer/aio.h"
 #include "tracer/call.h"
 #include "tracer/files.h"
+#include "tracer/forced.h"
 #include "tracer/labels.h"
+#include "tracer/recorder/census.h"
 #include "writer/writer.h"
 
 #include <stdbool.h>
@@ -77,8 +79,6 @@ struct fs {
 	bool root_known;
 };
 
-#define TRAP_ACTION_SIZE 32
-
 struct annotations;
 struct region;
 
@@ -103,9 +103,8 @@ struct process {
 	struct annotations *annotations; /* what it has said of itself; NULL: nothing */
 	bool library_known;              /* whether DFTracer's library records it as well: */
 	bool library_records;
-	/* The kernel's struct sigaction for SIGTRAP, while it is not the default. */
-	unsigned char trap_action[TRAP_ACTION_SIZE];
-	bool has_trap_action;
+	struct forced_action forced[FORCED_SIGNALS];
+	struct recorder_census recorded;
 };
 
 /* One descriptor of a close_range. */
@@ -181,12 +180,12 @@ struct task {
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
 	uint64_t stack_top; /* its stack pointer at its start; 0: unknown */
-	bool trap_blocked;  /* SIGTRAP is in its signal mask */
-	unsigned handlers;  /* signal handlers running inside hooked calls */
-	bool stepping;      /* one step, into the handler of the signal just delivered */
-	uint64_t restarted; /* when it was last let go on */
-	uint64_t watched;   /* when the watchdog last looked at it */
-	bool given_up;      /* by the watchdog: its stops are answered, nothing is recorded */
+	uint64_t forced_blocked; /* those signals of forced.h that are in its mask */
+	unsigned handlers;       /* signal handlers running inside hooked calls */
+	bool stepping;           /* one step, into the handler of the signal just delivered */
+	uint64_t restarted;      /* when it was last let go on */
+	uint64_t watched;        /* when the watchdog last looked at it */
+	bool given_up;           /* by the watchdog: its stops are answered, nothing is recorded */
 
 	struct frame *frames; /* calls in flight: the innermost is the last */
 	size_t nframes;

@@ -19,6 +19,7 @@ static int start_recorder(struct tracer *tracer, const struct recorder_options *
 	const char *obstacle = recorder_obstacle();
 
 	if (obstacle) {
+		tracer->no_recorder = obstacle;
 		tracer_warn(tracer, "no recorder: %s; all calls stop", obstacle);
 		return 0;
 	}

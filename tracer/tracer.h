@@ -89,6 +89,7 @@ struct tracer {
 	struct observer privileges;
 	struct hooks *hooks;       /* NULL: no function is hooked */
 	struct recorder *recorder; /* NULL: all calls stop */
+	const char *no_recorder;   /* why there is none although it is wanted; NULL: there is */
 
 	pid_t main_pid;
 	bool setuid_warned;

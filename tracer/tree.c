@@ -148,7 +148,7 @@ static int inherit(struct tracer *tracer, struct task *parent, struct task *chil
 		flags & CLONE_FILES ? files_ref(parent->files) : files_copy(parent->files, now);
 	child->fs = flags & CLONE_FS ? fs_ref(parent->fs) : fs_copy(parent->fs);
 	child->before_exec = parent->before_exec;
-	child->trap_blocked = parent->trap_blocked;
+	child->forced_blocked = parent->forced_blocked;
 	child->stack_top = parent->stack_top;
 	if (flags & CLONE_THREAD)
 		child->process = process_ref(process);

@@ -20,12 +20,17 @@ static struct filter_rule prctl_rule(const struct syscall_row *row, uint32_t opt
 	return (struct filter_rule){row->nr, 1, {{0, UINT32_MAX, option}}};
 }
 
+static struct filter_rule sigaction_rule(const struct syscall_row *row, uint32_t sig)
+{
+	return (struct filter_rule){row->nr, 1, {{0, UINT32_MAX, sig}}};
+}
+
 size_t wanted_rules(const struct selection *selection, struct filter_rule *rules)
 {
 	const struct filter_condition has_file = {3, MAP_ANONYMOUS, 0};
 	const struct filter_condition executable = {2, PROT_EXEC, PROT_EXEC};
 	const struct filter_condition to_a_place = {3, MREMAP_FIXED, MREMAP_FIXED};
-	const struct filter_condition is_trap = {0, UINT32_MAX, SIGTRAP};
+	const struct filter_condition may_move = {3, MREMAP_MAYMOVE, MREMAP_MAYMOVE};
 	size_t n = 0;
 
 	for (size_t i = 0; i < syscall_row_count; i++) {
@@ -63,16 +68,23 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 			/* Code has to go to where it is expected. */
 			if (selected)
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
-			else if (selection->traps || selection->jumps)
+			else if (selection->jumps)
+				rules[n++] = (struct filter_rule){row->nr, 1, {may_move}};
+			else if (selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 1, {to_a_place}};
 			break;
 		case EFFECT_SIGMASK:
-			if (selection->traps)
+			if (selection->traps || selection->jumps)
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
 			break;
 		case EFFECT_SIGACTION:
-			if (selection->traps)
-				rules[n++] = (struct filter_rule){row->nr, 1, {is_trap}};
+			if (selection->traps || selection->jumps)
+				rules[n++] = sigaction_rule(row, SIGTRAP);
+			/* What a path that cannot be read raises inside the recorder. */
+			if (selection->jumps) {
+				rules[n++] = sigaction_rule(row, SIGSEGV);
+				rules[n++] = sigaction_rule(row, SIGBUS);
+			}
 			break;
 		case EFFECT_OWN_FILTER:
 			if (row->nr == __NR_prctl) {

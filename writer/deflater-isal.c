@@ -1,6 +1,7 @@
 #include "writer/deflater.h"
 
 #include <errno.h>
+#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <stdlib.h>
 
@@ -62,4 +63,9 @@ int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, 
 		out->len += OUT_STEP - stream->avail_out;
 	} while (stream->avail_out == 0);
 	return 0;
+}
+
+uint32_t deflater_crc(uint32_t crc, const char *bytes, size_t len)
+{
+	return crc32_gzip_refl(crc, (const unsigned char *)bytes, len);
 }

@@ -68,3 +68,8 @@ int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, 
 	} while (z->avail_out == 0);
 	return 0;
 }
+
+uint32_t deflater_crc(uint32_t crc, const char *bytes, size_t len)
+{
+	return (uint32_t)crc32_z(crc, (const Bytef *)bytes, len);
+}

@@ -1,4 +1,4 @@
-/* A raw deflate stream, by zlib or by ISA-L: the build has one of them. */
+/* A raw deflate stream and gzip's checksum, by zlib or by ISA-L: the build has one of them. */
 #ifndef WRITER_DEFLATER_H
 #define WRITER_DEFLATER_H
 
@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct deflater;
 
@@ -21,5 +22,8 @@ void deflater_reset(struct deflater *deflater);
  * @return 0, or -1 with errno ENOMEM. */
 int deflater_add(struct deflater *deflater, struct buf *out, const char *bytes, size_t len,
 		 bool flush);
+
+/* @return the CRC-32 of what `crc` is that of (0: of nothing) with these bytes behind it. */
+uint32_t deflater_crc(uint32_t crc, const char *bytes, size_t len);
 
 #endif

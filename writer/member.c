@@ -1,11 +1,9 @@
 #include "writer/member.h"
 
-#include <zlib.h>
-
 void member_open(struct member *member, struct buf *out)
 {
-	static const unsigned char header[] = {0x1f, 0x8b, Z_DEFLATED, 0, 0, 0, 0, 0, 0, 3};
-	*member = (struct member){.crc = (uint32_t)crc32(0, NULL, 0)};
+	static const unsigned char header[] = {0x1f, 0x8b, 8 /* deflate */, 0, 0, 0, 0, 0, 0, 3};
+	*member = (struct member){0};
 	buf_add(out, header, sizeof(header));
 }
 
@@ -24,7 +22,7 @@ static void add_stored(struct buf *out, bool final, const char *bytes, size_t le
 
 static void count(struct member *member, const char *bytes, size_t len)
 {
-	member->crc = (uint32_t)crc32_z(member->crc, (const Bytef *)bytes, len);
+	member->crc = deflater_crc(member->crc, bytes, len);
 	member->size += len;
 }
 

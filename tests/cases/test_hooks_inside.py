@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from lib.hooked import consistent, same_calls, same_functions, seen, some
-from lib.run import EXTRA, exit_line_agrees, same_outside
+from lib.run import EXTRA, exit_line_agrees
 from lib.trace import Trace
 
 INSIDE = ["--capture", "recorder", "--recorder-hits", "1", "-v"]
@@ -39,15 +39,16 @@ def test_calls_are_those_of_the_program(runner, form, case, monkeypatch):
 	native = runner.native([form.build("hooks_ends"), case])
 	run = traced(runner, form, case)
 	assert run.status == native.status
+	# Its own count of signals is never the same.
 	if case != "signals":
-		same_outside(native, run)
+		assert (run.stdout, run.program_stderr) == (native.stdout, native.stderr)
 	same_functions(run)
 	assert not any(trace.lost() for trace in run.traces), run.stderr
 	jumps, functions, _, _, records = census(run)
 	assert jumps > functions // 2
 	# The first call of a thread stops: it has no ring yet.
 	if case in ("recursion", "longjmp", "siglongjmp", "signals"):
-		assert records > 100
+		assert records > 50
 	exit_line_agrees(run)
 
 
@@ -94,7 +95,7 @@ def streams(request, tmp_path_factory):
 	source, out = str(directory / "streams.c"), str(directory / "streams")
 	with open(source, "w", encoding="ascii") as file:
 		file.write(PROGRAM)
-	subprocess.run(["gcc", "-O2", *([] if request.param == "dynamic" else ["-" + request.param]), "-Wno-unused-result",
+	subprocess.run(["gcc", "-O2", *([] if request.param == "dynamic" else ["-" + request.param]), "-Wno-unused-result", "-fno-builtin",
 			"-o", out, source], check=True)
 	return out
 
@@ -153,7 +154,7 @@ def test_only_with_the_recorder(runner, streams):
 
 def test_without_the_recorder_in_this_program(runner, streams):
 	"""Its stubs stop, since it has no rings."""
-	run = runner.traced([streams, "100"], [*INSIDE, "--no-recorder", "streams"])
+	run = runner.traced([streams, "100"], [*INSIDE, "--no-recorder=streams"])
 	assert run.status == 0 and census(run)[4] == 0
 	found = collections.Counter(event.name for event in run.events if event.path == run.path("data"))
 	assert found["fputc"] == found["fputs"] == 100 and found["fgetc"] == 1501

@@ -99,6 +99,18 @@ def test_narrow_stacks_and_bad_pointers(runner, built, form, what):
 		assert counted(run, "/etc/passwd")["pread"] == int(said["pread"])
 
 
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("first", [1, 8])
+def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, first):
+	"""The kernel unblocks a signal that it has to force, and takes its handler away."""
+	args = [built("recorder_sites", form), "faults"]
+	native = runner.native(args)
+	run = runner.traced(args, hits(first))
+	assert native.status == 0, native.stderr
+	assert run.status == 0 and run.stdout == native.stdout, run.stderr
+	assert census(run)[0] > 100
+
+
 # --- threads and children --------------------------------------------------------
 
 @pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
@@ -137,6 +149,27 @@ def test_code_that_comes_and_goes(runner, built):
 	run = runner.traced([built("recorder_threads", "dynamic"), "code", "60", "30"], hits(2))
 	assert run.status == 0, run.stderr
 	agrees(run)
+
+
+@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+def test_code_that_is_moved(runner, built, form):
+	args = [built("recorder_threads", form), "moved", "20", "40"]
+	assert runner.native(args).status == 0
+	run = runner.traced(args, hits(2))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	# In each place anew.
+	assert census(run)[1] >= 30
+
+
+@pytest.mark.parametrize("form", ["dynamic", "musl"])
+def test_no_descriptor_among_threads(runner, built, form):
+	run = runner.traced([built("recorder_threads", form), "alone", "15", "100"], hits(2))
+	assert run.status == 0, run.stderr
+	found = counted(run, run.path("data"))
+	assert found["open"] == 15 * 100 + 2 and found["lseek"] == 2 * 15 * 100
+	assert census(run)[0] > 15 * 100
+	exit_line_agrees(run)
 
 
 def test_libraries_that_come_and_go(runner, built):
@@ -254,7 +287,7 @@ def test_events_are_those_of_stops(runner, name):
 def test_named_programs_have_none(runner, built):
 	args = [built("recorder_threads", "static"), "together", "1", "500"]
 	name = os.path.basename(args[0])
-	run = runner.traced(args, [*RECORDER, "--no-recorder", name])
+	run = runner.traced(args, [*RECORDER, f"--no-recorder={name}"])
 	assert run.status == 0 and census(run)[0] == 0 and b"off 1: --no-recorder" in run.stderr
 	agrees(run)
 
@@ -276,6 +309,47 @@ def test_no_descriptor_and_no_agent_is_inherited(runner, built):
 	assert run.stdout.splitlines()[0] == native.stdout.splitlines()[0]
 	assert run.stdout.splitlines()[1] == b"True"
 	assert census(run)[0] > 400
+
+
+def test_without_a_name_it_is_off(runner, built):
+	args = [built("recorder_threads", "static"), "together", "1", "500"]
+	run = runner.traced(args, [*RECORDER, "--no-recorder"])
+	assert run.status == 0 and b", recorder: " not in run.stderr and "recorder" not in run.trace.properties
+	agrees(run)
+
+
+# --- what it says of itself ------------------------------------------------------
+
+def test_the_trace_has_the_census(runner, built):
+	"""One line in each trace; -v has their sum."""
+	run = runner.traced([built("recorder_threads", "static"), "children", "5", "50"], hits(4))
+	assert run.status == 0, run.stderr
+	lines = [trace.properties["recorder"] for trace in run.traces]
+	found = [re.fullmatch(r"(\d+) calls from (\d+) places(?: \(\d+ before the call, \d+ behind it\))?(, .*)?", line)
+		 for line in lines]
+	assert all(found), lines
+	assert [sum(int(match.group(i)) for match in found) for i in (1, 2)] == census(run)[:2]
+	assert "recorder" not in runner.traced(["true"], ["--capture", "stops"]).trace.properties
+
+
+def test_the_census_says_why_not(runner, built):
+	args = [built("recorder_sites", "static"), "registers", "200"]
+	line = runner.traced(args, hits(2)).trace.properties["recorder"]
+	assert "refused 1: there is no room for a jump" in line, line
+	line = runner.traced(args, [*hits(2), f"--no-recorder={os.path.basename(args[0])}"]).trace.properties["recorder"]
+	assert line == "0 calls from 0 places, off 1: --no-recorder"
+
+
+def test_the_filters_time_is_not_the_calls(runner, built):
+	"""A thread that does nothing but calls: what lies between them is the filter's time at least."""
+	run = runner.traced([built("recorder_threads", "static"), "together", "1", "20000"], hits(2))
+	assert run.status == 0
+	cost = int(re.search(rb"filter (\d+) ns", run.stderr).group(1))
+	events = [event for event in run.events if event.path == run.path("data") and event.name in ("pread", "lseek")]
+	events = [event for event in events if event.tid == events[-1].tid]
+	span = events[-1].ts + events[-1].dur - events[0].ts
+	assert 0 < cost < 2000 and len(events) > 50000
+	assert (span - sum(event.dur for event in events)) * 1000 >= cost * len(events)
 
 
 # --- the agent -------------------------------------------------------------------

@@ -19,6 +19,8 @@ TRACER = os.path.abspath(os.environ.get("DFTRACE_RUN") or os.path.join(BUILD, "d
 PROGRAMS = os.path.join(BUILD, "tests", "programs")
 # Given to every run: `make test-full` goes through the fallbacks with it.
 EXTRA = os.environ.get("DFTRACE_TEST_OPTIONS", "").split()
+# Whether calls are recorded inside the programs where that can be.
+RECORDS = "recorder" in EXTRA
 # How much longer everything may take: sanitizers and slow machines.
 PATIENCE = float(os.environ.get("DFTRACE_TEST_PATIENCE", "1"))
 EXIT_LINE = re.compile(
@@ -33,6 +35,12 @@ _counter = itertools.count(1)
 def program(name):
 	"""A test program's path; it is built before the first case runs."""
 	return os.path.join(PROGRAMS, name)
+
+
+def by_capture(stops, recorder):
+	"""What a case expects where it depends on how calls are captured: of a host, say, that lacks what only the
+	recorder needs."""
+	return recorder if RECORDS else stops
 
 
 def wait_until(condition, seconds=20, what="the condition"):
@@ -304,6 +312,6 @@ def exit_line_agrees(run):
 	assert not any(trace.lost() for trace in run.traces)
 
 
-__all__ = ["BUILD", "EXTRA", "PATIENCE", "PROGRAMS", "ROOT", "STATIC", "TRACER", "Run", "Runner", "Trace",
-	   "exit_line_agrees", "is_alive", "owned", "proc", "processes", "program", "same_outside",
+__all__ = ["BUILD", "EXTRA", "PATIENCE", "PROGRAMS", "RECORDS", "ROOT", "STATIC", "TRACER", "Run", "Runner", "Trace",
+	   "by_capture", "exit_line_agrees", "is_alive", "owned", "proc", "processes", "program", "same_outside",
 	   "state", "tracers", "tree", "wait_until"]

@@ -5,7 +5,7 @@ import errno
 import os
 import re
 
-from .run import Run
+from .run import Run, by_capture
 
 FD = re.compile(r"(-?\d+|AT_FDCWD)(?:<(.*)>)?(\(deleted\))?\Z", re.DOTALL)
 LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (\?|-?\d+|0x[0-9a-f]+)(?:<([^>]*)>(?:\(deleted\))?)?"
@@ -317,6 +317,12 @@ def multisets(straced, traced, *, descriptors=True, normalise=None, below=None, 
 	return theirs, ours
 
 
+def comparable(found):
+	"""How often a program has to read its own list of mappings depends on the capture: the recorder's are among them."""
+	maps = collections.Counter({key: count for key, count in found.items() if "/proc/self/maps" in key})
+	return by_capture(found, found - maps)
+
+
 def agrees(runner, args, options=(), *, setup=None, env=None, timeout=120, **how):
 	"""Asserts that trace and strace tell the same story of a deterministic program."""
 	theirs = strace(runner, args, setup=setup, env=env, timeout=timeout)
@@ -324,7 +330,7 @@ def agrees(runner, args, options=(), *, setup=None, env=None, timeout=120, **how
 		ours = runner.traced(args, options, setup=setup, env=env, timeout=timeout,
 				     stdin=files[0], stdout=files[1], stderr=files[2])
 	assert ours.status == theirs.status
-	left, right = multisets(theirs, ours, **how)
+	left, right = map(comparable, multisets(theirs, ours, **how))
 	assert sum(left.values()) > 0
 	missing, extra = left - right, right - left
 	assert not missing and not extra, (

@@ -3,10 +3,12 @@
 #include "say.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -202,6 +204,90 @@ static int pointers(void)
 	return 0;
 }
 
+static volatile int in_handler;
+static const char *bad_path;
+static long bad_calls;
+
+/* Of a path, of two, of a vector. */
+static void call_badly(int fd)
+{
+	struct stat st;
+	const struct iovec *vector = (const struct iovec *)bad_path;
+
+	for (int i = 0; i < 20; i++) {
+		CHECK(stat("/etc/passwd", &st) == 0);
+		CHECK(open(bad_path, O_RDONLY) == -1 && errno == EFAULT);
+		CHECK(stat(bad_path, &st) == -1 && errno == EFAULT);
+		CHECK(rename(bad_path, "/nowhere/at/all") == -1 && errno == EFAULT);
+		CHECK(readv(fd, vector, 2) == -1 && errno == EFAULT);
+		bad_calls += 4;
+	}
+}
+
+static void handler(int sig)
+{
+	in_handler++;
+	call_badly(open("/etc/passwd", O_RDONLY));
+	(void)sig;
+}
+
+/* What the kernel does not tell a program but by a fault: mask, action and what is pending are as they were. */
+static void fault(int sig, void (*action)(int), bool blocked, bool pending, int fd)
+{
+	struct sigaction set = {.sa_handler = action, .sa_flags = SA_RESTART | SA_NODEFER};
+	struct sigaction got;
+	sigset_t mask, old, now, waiting;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, sig);
+	sigaddset(&set.sa_mask, SIGUSR1);
+	CHECK(sigaction(sig, &set, NULL) == 0);
+	CHECK(sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &mask, NULL) == 0);
+	CHECK(sigprocmask(SIG_BLOCK, NULL, &old) == 0);
+	if (pending)
+		raise(sig);
+	call_badly(fd);
+	CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && memcmp(&now, &old, 8) == 0);
+	CHECK(sigaction(sig, NULL, &got) == 0 && got.sa_handler == action &&
+	      (got.sa_flags & ~0x04000000) == set.sa_flags &&
+	      sigismember(&got.sa_mask, SIGUSR1) == 1);
+	CHECK(sigpending(&waiting) == 0 && sigismember(&waiting, sig) == pending);
+	CHECK(in_handler == 0);
+	signal(sig, SIG_IGN);
+	CHECK(sigprocmask(SIG_UNBLOCK, &mask, NULL) == 0);
+}
+
+static int faults(void)
+{
+	static void (*const actions[])(int) = {SIG_DFL, SIG_IGN, handler};
+	static const int signals[] = {SIGSEGV, SIGBUS};
+	int empty = open("empty", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int fd = open("/etc/passwd", O_RDONLY);
+	/* One that is not mapped, and one behind the end of its file. */
+	const char *pages[] = {(const char *)8, mmap(NULL, 4096, PROT_READ, MAP_SHARED, empty, 0)};
+	struct sigaction own = {.sa_handler = handler}, got;
+
+	CHECK(fd >= 0 && pages[1] != MAP_FAILED);
+	for (int page = 0; page < 2; page++) {
+		bad_path = pages[page];
+		for (int s = 0; s < 2; s++) {
+			for (int action = 0; action < 3; action++) {
+				fault(signals[s], actions[action], false, false, fd);
+				fault(signals[s], actions[action], true, false, fd);
+				fault(signals[s], actions[action], true, true, fd);
+			}
+			/* Inside its own handler it is blocked. */
+			CHECK(sigaction(signals[s], &own, NULL) == 0);
+			raise(signals[s]);
+			CHECK(in_handler == 1);
+			in_handler = 0;
+			CHECK(sigaction(signals[s], NULL, &got) == 0 && got.sa_handler == handler);
+		}
+	}
+	printf("failures\t%ld\n", bad_calls);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 2);
@@ -209,6 +295,8 @@ int main(int argc, char **argv)
 		return registers(argc > 2 ? atol(argv[2]) : 300);
 	if (strcmp(argv[1], "stacks") == 0)
 		return stacks();
+	if (strcmp(argv[1], "faults") == 0)
+		return faults();
 	CHECK(strcmp(argv[1], "pointers") == 0);
 	return pointers();
 }

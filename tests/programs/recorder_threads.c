@@ -178,6 +178,87 @@ static void library(long count)
 	printf("pread\t%ld\n", calls);
 }
 
+/* Code on a page of its own: both forms of places again. */
+asm(".section .movable,\"ax\",@progbits\n.balign 4096\n.globl movable\n"
+    ".type movable,@function\nmovable:\n"
+    "mov %rcx,%r10\nmov $17,%eax\nsyscall\nret\n.size movable,.-movable\n.balign 64\n"
+    ".type movable_too,@function\nmovable_too:\n"
+    "mov %rcx,%r10\nmov $17,%eax\nnop\nsyscall\ncmp $-4095,%rax\nret\n"
+    ".size movable_too,.-movable_too\n.balign 4096\n.zero 4096\n.text\n");
+extern char movable[];
+
+/* Code that the kernel moves to where it likes, while other threads run. */
+static void moved(long count)
+{
+	long calls = 0;
+	long others = 0;
+	pthread_t thread;
+	char *place = movable;
+	char bytes[4];
+
+	CHECK(pthread_create(&thread, NULL, hammer, &others) == 0);
+	for (long i = 0; i < count; i++) {
+		for (long k = 0; k < rounds; k++, calls++) {
+			long (*call)(int, void *, size_t, long) = (void *)(place + k % 2 * 64);
+			CHECK(call(data, bytes, 3, 1) == 3 && memcmp(bytes, "ell", 3) == 0);
+		}
+		/* It cannot grow where it is. */
+		char *wall = mmap(
+			place + 4096, 4096, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | (i ? MAP_FIXED_NOREPLACE : MAP_FIXED), -1, 0);
+		CHECK(wall == place + 4096 || (wall == MAP_FAILED && errno == EEXIST));
+		char *to = mremap(place, 4096, 8192, MREMAP_MAYMOVE);
+		CHECK(to != MAP_FAILED && to != place && munmap(to + 4096, 4096) == 0);
+		place = to;
+	}
+	pthread_join(thread, NULL);
+	printf("pread\t%ld\nlseek\t%ld\n", calls + 2 * others, others);
+}
+
+static pthread_barrier_t everybody;
+static int lowest;
+
+static void *opens(void *calls)
+{
+	pthread_barrier_wait(&everybody);
+	for (long i = 0; i < rounds; i++) {
+		int fd = open("data", O_RDONLY);
+		CHECK(fd == lowest);
+		CHECK(close(fd) == 0);
+	}
+	return calls;
+}
+
+/* No descriptor is there that is not the program's, however shortly, when a thread's calls begin to be recorded. */
+static void alone(long count)
+{
+	static long unused;
+
+	CHECK((lowest = open("data", O_RDONLY)) >= 0 && close(lowest) == 0);
+	for (long i = 0; i < count; i++) {
+		pthread_t threads[2];
+		int status;
+		pid_t pid = fork();
+
+		CHECK(pid >= 0);
+		if (pid) {
+			CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+			continue;
+		}
+		pthread_barrier_init(&everybody, NULL, 2);
+		CHECK(pthread_create(&threads[0], NULL, opens, NULL) == 0);
+		CHECK(pthread_create(&threads[1], NULL, hammer, &unused) == 0);
+		pthread_barrier_wait(&everybody);
+		for (long k = 0; k < rounds; k++)
+			CHECK(lseek(data, 0, SEEK_CUR) >= 0);
+		pthread_join(threads[0], NULL);
+		pthread_join(threads[1], NULL);
+		_exit(0);
+	}
+	printf("open\t%ld\nclose\t%ld\nlseek\t%ld\n", count * rounds, count * rounds,
+	       2 * count * rounds);
+}
+
 /* Says in shared memory how many calls have ended, until it is killed. */
 static void counting(long unused)
 {
@@ -235,9 +316,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together}, {"shortly", shortly},        {"children", children},
-		    {"code", code},         {"library", library},        {"counting", counting},
-		    {"replaced", replaced}, {"descriptors", descriptors}};
+	} runs[] = {{"together", together}, {"shortly", shortly},         {"children", children},
+		    {"code", code},         {"library", library},         {"counting", counting},
+		    {"replaced", replaced}, {"descriptors", descriptors}, {"moved", moved},
+		    {"alone", alone}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

@@ -354,7 +354,7 @@ static void test_capture(void **state)
 	assert_int_equal(p->options.recorder_hits, 8);
 	assert_false(options_excludes_recorder(&p->options, "x"));
 	drop(p);
-	p = parse_ok("--capture recorder --no-recorder java,node --no-recorder=sh x");
+	p = parse_ok("--capture recorder --no-recorder=java,node --no-recorder=sh x");
 	assert_true(p->options.recorder);
 	assert_true(options_excludes_recorder(&p->options, "java"));
 	assert_true(options_excludes_recorder(&p->options, "sh"));
@@ -365,7 +365,16 @@ static void test_capture(void **state)
 	assert_false(p->options.recorder);
 	drop(p);
 	refused("--capture all x", "give stops or recorder");
-	refused("--no-recorder a,,b x", "--no-recorder");
+	p = parse_ok("--capture recorder --no-recorder java x");
+	assert_false(p->options.recorder);
+	assert_string_equal(p->options.argv[0], "java");
+	drop(p);
+	p = parse_ok("--no-recorder --capture recorder x");
+	assert_true(p->options.recorder);
+	assert_false(options_excludes_recorder(&p->options, "x"));
+	drop(p);
+	refused("--no-recorder=a,,b x", "--no-recorder");
+	refused("--no-recorder= x", "--no-recorder");
 	refused("--recorder-hits 0 x", "is not a number of stops");
 }
 

@@ -65,6 +65,16 @@ __asm__(".text\n.p2align 4\n"
 	BEGIN(t_recurses) ENTRY(t_recurses) "dec %edi\n jmp t_recurses_too\n" END(t_recurses)
 	BEGIN(t_recurses_too) ENTRY(t_recurses_too) "jne t_recurses\n" RET(t_recurses) RET(t_recurses_too) "ret\n"
 		END(t_recurses_too)
+	/* Exits that several have, who come by jumps to the beginning, and one to the middle as well. */
+	BEGIN(t_shared) ENTRY(t_shared) "test %edi,%edi\n je t_shared_middle\n" RET(t_shared) RET(t_share_one)
+		RET(t_share_two) RET(t_share_middle) RET(t_share_pushed) "ret\n t_shared_middle: inc %eax\n" RET(t_shared)
+		RET(t_share_one) RET(t_share_two) RET(t_share_middle) RET(t_share_pushed) "ret\n" END(t_shared)
+	BEGIN(t_share_one) ENTRY(t_share_one) "dec %edi\n jmp t_shared\n" END(t_share_one)
+	BEGIN(t_share_two) ENTRY(t_share_two) "mov %esi,%edi\n jmp t_share_one\n" END(t_share_two)
+	BEGIN(t_share_middle) ENTRY(t_share_middle) "test %esi,%esi\n jne 1f\n jmp t_shared\n"
+		"1: jmp t_shared_middle\n" END(t_share_middle)
+	BEGIN(t_share_pushed) ENTRY(t_share_pushed) "push %rbx\n test %esi,%esi\n jne 1f\n pop %rbx\n jmp t_shared\n"
+		"1: pop %rbx\n jmp t_share_one\n" END(t_share_pushed)
 	/* Switches as gcc and clang write them. The bound is on a way that begins with a jump. */
 	BEGIN(t_switch) "endbr64\n" ENTRY(t_switch) "lea t_table(%rip),%rdx\n cmp $2,%edi\n jbe 1f\n" RET(t_switch)
 		"ret\n1: mov %edi,%edi\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n notrack jmp *%rax\n"
@@ -232,11 +242,13 @@ static void test_places(void **state)
 		"t_loops",        "t_trap",
 		"t_jcc_entry",    "t_lock",
 		"t_cold_parts",   "t_recurses",
-		"t_recurses_too", "t_switch",
-		"t_byte",         "t_mask",
-		"t_far",          "t_functions",
-		"t_goto",         "t_frame",
-		"t_frees",
+		"t_recurses_too", "t_shared",
+		"t_share_one",    "t_share_two",
+		"t_share_middle", "t_share_pushed",
+		"t_switch",       "t_byte",
+		"t_mask",         "t_far",
+		"t_functions",    "t_goto",
+		"t_frame",        "t_frees",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -78,6 +78,10 @@ uint64_t arch_regs_arg(const struct arch_regs *regs, unsigned n);
 void arch_regs_call_again(struct arch_regs *regs);
 void arch_regs_call_ended(struct arch_regs *regs, int64_t result);
 
+/* Changes the registers, as they are at a call's entry, to those in front of the call, which is not made from that
+ * entry. */
+void arch_regs_before_call(struct arch_regs *regs);
+
 /* @return integer argument `n` (0 to 5) of a function that the task is about to begin. */
 uint64_t arch_regs_function_arg(const struct arch_regs *regs, unsigned n);
 

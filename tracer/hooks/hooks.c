@@ -79,22 +79,6 @@ static void say_nameless(struct hooks *hooks, struct tracer *tracer, struct task
 	}
 }
 
-/* What the program starts with: exec keeps what is blocked and what is ignored. */
-static void read_trap(struct task *task)
-{
-	static const char *const keys[] = {"SigBlk:", "SigIgn:"};
-	const uint64_t bit = 1ULL << (SIGTRAP - 1);
-	const uint64_t ignore = (uintptr_t)SIG_IGN;
-	uint64_t sets[2] = {0};
-
-	proc_status(task->tid, 16, keys, sets, 2);
-	task->trap_blocked = sets[0] & bit;
-	task->process->has_trap_action = sets[1] & bit;
-	memset(task->process->trap_action, 0, TRAP_ACTION_SIZE);
-	if (task->process->has_trap_action)
-		memcpy(task->process->trap_action, &ignore, sizeof(ignore));
-}
-
 static void note_stack(struct task *task)
 {
 	struct arch_regs regs;
@@ -116,7 +100,7 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 
 	if (task->process->excluded)
 		return;
-	read_trap(task);
+	forced_begin(task);
 	note_stack(task);
 	hook_points_place(hooks, tracer, task);
 	say_unhooked(hooks, tracer, task);
@@ -212,58 +196,9 @@ static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct tas
 	}
 }
 
-static bool has_trap_handler(const struct process *process)
+static uint64_t put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len)
 {
-	uint64_t handler;
-
-	memcpy(&handler, process->trap_action, sizeof(handler));
-	return process->has_trap_action && handler != (uintptr_t)SIG_IGN;
-}
-
-/* @return whether the kernel has taken the program's handler away: it does so where SIGTRAP was blocked, as it
- * is in that handler itself. */
-static bool has_lost_handler(const struct task *task)
-{
-	const char *const key = "SigCgt:";
-	uint64_t caught = ~0ULL;
-
-	if (!has_trap_handler(task->process))
-		return false;
-	proc_status(task->tid, 16, &key, &caught, 1);
-	return !((caught >> (SIGTRAP - 1)) & 1);
-}
-
-/* For a breakpoint the kernel unblocks SIGTRAP and makes its action the default, if it was blocked or
- * ignored: undone here. */
-static void restore_trap(struct tracer *tracer, struct task *task, struct hook_space *space)
-{
-	const struct process *process = task->process;
-	bool lost = has_lost_handler(task);
-	uint64_t mask;
-	int64_t result;
-
-	if (lost || (process->has_trap_action && !has_trap_handler(process))) {
-		uint64_t action = hook_points_data(tracer, task, space, process->trap_action,
-						   TRAP_ACTION_SIZE);
-		const uint64_t args[6] = {SIGTRAP, action, 0, 8};
-		if (action)
-			remote_syscall(tracer, task, __NR_rt_sigaction, args, &result);
-	}
-	if ((lost || task->trap_blocked) &&
-	    ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) == 0) {
-		mask |= 1ULL << (SIGTRAP - 1);
-		ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(mask), &mask);
-	}
-}
-
-/* A SIGTRAP that was blocked and pending comes in the breakpoint's stead, since the kernel keeps one of a kind:
- * it goes back to where it was. Its sender can only be the process itself now. */
-static void send_again(struct tracer *tracer, struct task *task)
-{
-	const uint64_t args[6] = {(uint64_t)task->process->pid, (uint64_t)task->tid, SIGTRAP};
-	int64_t result;
-
-	remote_syscall(tracer, task, __NR_tgkill, args, &result);
+	return hook_points_data(tracer, task, task->mm->hooks, bytes, len);
 }
 
 static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
@@ -335,7 +270,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 	struct arch_regs regs;
 	unsigned char byte;
 
-	bool pending = info->si_code != SI_KERNEL && task->trap_blocked;
+	bool pending = info->si_code != SI_KERNEL && forced_is_blocked(task, SIGTRAP);
 	if (info->si_signo != SIGTRAP || (info->si_code != SI_KERNEL && !pending) || !space ||
 	    arch_regs_get(task->tid, &regs) < 0)
 		return false;
@@ -358,9 +293,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 		hit(hooks_of(observer), tracer, task, point, &regs);
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
-	restore_trap(tracer, task, space);
-	if (pending)
-		send_again(tracer, task);
+	forced_restore(tracer, task, info, put_data);
 	if (in_stub)
 		recorder_hook_stopped(tracer, task);
 	struct hook_function *function = point_function(task, address);

@@ -29,7 +29,7 @@ void drain_begin_clock(struct recorder *recorder, const struct clock *clock)
 	recorder->ns = clock_now(clock);
 }
 
-static struct moment take_moment(struct tracer *tracer)
+static struct moment take_moment(const struct tracer *tracer)
 {
 	const struct recorder *recorder = tracer->recorder;
 	struct moment moment = {.ticks = __rdtsc(), .ns = clock_now(&tracer->clock)};
@@ -37,6 +37,13 @@ static struct moment take_moment(struct tracer *tracer)
 	moment.ns_per_tick =
 		(double)(moment.ns - recorder->ns) / (double)(moment.ticks - recorder->ticks);
 	return moment;
+}
+
+uint64_t drain_cost_ns(const struct tracer *tracer)
+{
+	struct moment moment = take_moment(tracer);
+
+	return (uint64_t)((double)tracer->recorder->cost * moment.ns_per_tick);
 }
 
 /* Never later than the moment itself. */
@@ -55,6 +62,15 @@ static struct agent_record *record_at(const struct ring *ring, uint64_t number)
 static size_t more_of(const struct agent_record *record)
 {
 	return record->more < RECORD_MORE_MAX ? record->more : RECORD_MORE_MAX;
+}
+
+/* The filter has run before the call: its time is not the call's. */
+static uint64_t start_of(const struct recorder *recorder, const struct agent_record *record,
+			 uint64_t end)
+{
+	uint64_t start = record->start + recorder->cost;
+
+	return start < end ? start : end;
 }
 
 static void add_data(struct call *call, unsigned arg, const void *bytes, size_t len)
@@ -149,7 +165,8 @@ static void take(struct tracer *tracer, struct ring *ring, const struct moment *
 	struct frame *frame;
 
 	/* The rounding of one moment must not make a thread's calls overlap with those of another. */
-	uint64_t start = later(to_ns(moment, record->start), ring->until);
+	uint64_t began = start_of(tracer->recorder, record, record->end);
+	uint64_t start = later(to_ns(moment, began), ring->until);
 	uint64_t end_ns = later(to_ns(moment, record->end), start);
 	if (record->shape & (SHAPE_HOOK_ENTRY | SHAPE_HOOK_EXIT)) {
 		hooked_take(tracer, task, record, end_ns);
@@ -161,7 +178,7 @@ static void take(struct tracer *tracer, struct ring *ring, const struct moment *
 		if (frame)
 			end(tracer, task, frame, record->result, end_ns);
 		ring->begun = false;
-		tracer->recorder->calls++;
+		task->process->recorded.calls++;
 	}
 	ring->until = end_ns;
 	ring->tail += 1 + more_of(record);
@@ -216,7 +233,8 @@ static void begin_open(struct tracer *tracer, struct ring *ring, const struct mo
 	/* It may have ended meanwhile. */
 	if (has_records(ring))
 		return;
-	uint64_t start = later(to_ns(moment, copy->start), ring->until);
+	uint64_t began = start_of(tracer->recorder, copy, moment->ticks);
+	uint64_t start = later(to_ns(moment, began), ring->until);
 	if (moment->ns - start < least)
 		return;
 	ring->begun = begin(tracer, ring->task, copy, start) != NULL;
@@ -240,6 +258,14 @@ static void set_horizon(struct recorder_space *space, const struct moment *momen
 	space->files->horizon = to_ns(moment, first);
 }
 
+static void note_full(struct ring *ring)
+{
+	uint64_t full = __atomic_exchange_n(&ring->shared->full, 0, __ATOMIC_RELAXED);
+
+	if (ring->task && ring->task->process)
+		ring->task->process->recorded.full += full;
+}
+
 void drain_space(struct tracer *tracer, struct recorder_space *space)
 {
 	struct moment moment = take_moment(tracer);
@@ -253,8 +279,7 @@ void drain_space(struct tracer *tracer, struct recorder_space *space)
 		take(tracer, ring, &moment);
 	for (size_t i = 0; i < space->nrings; i++) {
 		begin_open(tracer, &space->rings[i], &moment, LONG_CALL);
-		tracer->recorder->full +=
-			__atomic_exchange_n(&space->rings[i].shared->full, 0, __ATOMIC_RELAXED);
+		note_full(&space->rings[i]);
 	}
 	set_horizon(space, &moment);
 }

@@ -136,7 +136,7 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 	bool recorded = is_within(r->rip, agent_hook_committed, agent_hook_left) &&
 			!hooks_is_stub_breakpoint(task, ring->shared->hook_back);
 	uint64_t stub = restore(tracer, task, r, ring->shared);
-	tracer->recorder->native++;
+	task->process->recorded.native++;
 	hooks_leave_stub(tracer, task, regs, stub, true, recorded);
 	return false;
 }
@@ -182,7 +182,7 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 		    sizeof(rcx))
 			r->rcx = rcx;
 	}
-	tracer->recorder->native++;
+	task->process->recorded.native++;
 	hooks_leave_stub(tracer, task, regs, r->rip, false, false);
 	return true;
 }

@@ -12,19 +12,8 @@
 #include "tracer/recorder/stub.h"
 #include "tracer/tracer.h"
 
-/* Why a process, or a thread of it, has no recorder: counted, and said by -v. */
-enum off {
-	OFF_EXCLUDED,
-	OFF_GS,      /* the program uses %gs itself */
-	OFF_FILTER,  /* it has a seccomp filter of its own */
-	OFF_FILES,   /* its descriptors are not those of all who share its memory */
-	OFF_ADDRESS, /* something lies where the agent has to */
-	OFF_MEMORY,  /* no memory for it: limits, policies */
-	OFF_THREADS, /* more threads than rings */
-	OFF_TRAP,    /* SIGTRAP is blocked or ignored while other threads run */
-	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */
-	OFF_COUNT,
-};
+/* As /proc/PID/maps shows them. */
+#define RINGS_NAME "dftrace"
 
 /* In a ring; a power of two. */
 #define RECORDS 4096
@@ -52,6 +41,7 @@ enum patch_state { PATCH_NEW, PATCH_DONE, PATCH_REFUSED };
 struct patch {
 	uint64_t ip; /* behind the system call instruction */
 	enum patch_state state;
+	/* The rest is known once it has been looked at. */
 	unsigned hits; /* since its state or its obstacle was last looked at */
 	struct window window;
 	unsigned char jump[WINDOW_JUMP];
@@ -62,10 +52,11 @@ struct patch {
 };
 
 struct recorder_space {
-	bool agent;   /* it is in the program's memory */
-	bool off;     /* nobody gets a ring any more */
-	bool no_more; /* no thread gets one beside those that have */
-	bool no_sync; /* memory barriers are not to be had */
+	bool agent;    /* it is in the program's memory */
+	bool off;      /* nobody gets a ring any more */
+	bool prepared; /* for threads, or that was tried */
+	bool no_more;  /* no thread gets one beside those that have */
+	bool no_sync;  /* memory barriers are not to be had */
 	struct files
 		*files; /* those that the table of descriptors is about; NULL: nobody has a ring */
 	int memfd;      /* the rings; -1: none yet */
@@ -87,12 +78,10 @@ struct recorder {
 	/* The two clocks, at one moment. */
 	uint64_t ticks;
 	uint64_t ns;
-	uint64_t calls;                      /* that were recorded */
-	uint64_t full;                       /* … or not, for lack of room */
-	uint64_t native;                     /* threads made native before a signal */
-	unsigned long forms[WINDOW_REFUSED]; /* places patched */
-	unsigned long refused[WINDOW_REFUSALS];
-	unsigned long off[OFF_COUNT];
+	struct recorder_census ended; /* of processes that are over */
+	/* Ticks that the filter adds to a recorded call. */
+	bool cost_known;
+	uint64_t cost;
 };
 
 extern const unsigned char agent_begin[];
@@ -130,11 +119,14 @@ void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
+/* Before a process gets its second thread: what cannot be done unnoticed when it has more is done now, by calls of its
+ * own. @return whether there was something to do; the call at whose entry the task stands is not made then. */
+bool space_prepare(struct tracer *tracer, struct task *task);
 struct ring *space_ring_of(const struct task *task);
 /* Nobody has it any more. */
 void space_free_ring(struct recorder_space *space, struct ring *ring);
 /* Nobody's calls are recorded there any more. */
-void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why);
+void space_switch_off(struct task *task, enum off why);
 /* Says whether the tracer knows a descriptor. */
 void space_set_known(struct task *task, int fd, bool known);
 void space_forget_all(struct task *task);
@@ -143,16 +135,23 @@ void space_forget_all(struct task *task);
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
 /* @return the place that a stub at `address` belongs to, NULL: no stub. */
 struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
-/* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere. */
-void patch_withdraw(struct task *task, uint64_t begin, uint64_t end);
+/* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere.
+ * @return whether that took calls of the task's own: the call at whose entry it stands is not made then. */
+bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end);
 /* @return whether the jump is still there; else it is forgotten. */
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
+
+/* cost.c. Finds out what the filter adds to a recorded call, once in a run: by a loop that runs in the task, where the
+ * agent will lie, and one in the tracer. */
+void cost_measure(struct tracer *tracer, struct task *task);
 
 /* drain.c. Takes what has ended by now, in the order of its ends. */
 void drain_space(struct tracer *tracer, struct recorder_space *space);
 /* Takes all that a ring has, and makes a call that is being made a frame. */
 void drain_ring(struct tracer *tracer, struct ring *ring);
 uint64_t drain_ticks(void);
+/* @return what the filter adds to a recorded call, in ns. */
+uint64_t drain_cost_ns(const struct tracer *tracer);
 /* The first of the two moments by which ticks are known in nanoseconds. */
 void drain_begin_clock(struct recorder *recorder, const struct clock *clock);
 

@@ -176,17 +176,20 @@ static void leave_agent(struct tracer *tracer, struct task *task, struct user_re
 		hand_over(tracer, task, r, ring, sig);
 	else
 		complete(task, r, ring, sig);
-	tracer->recorder->native++;
+	task->process->recorded.native++;
 }
 
 /* In a stub all registers but rcx and r11 are the program's. */
-static void leave_stub(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
-		       const struct patch *patch, int sig)
+static void leave_stub(struct task *task, struct user_regs_struct *r, const struct patch *patch,
+		       int sig)
 {
 	uint64_t at = r->rip - patch->address;
 	const struct window *window = &patch->window;
 
-	tracer->recorder->native++;
+	/* Of other code that lay there before: it goes on as it is. */
+	if (at >= STUB_SIZE)
+		return;
+	task->process->recorded.native++;
 	if (window->form == WINDOW_BEFORE) {
 		/* The displaced instruction is done, or not. */
 		r->rip = at < patch->test ? window->begin : patch->ip - ARCH_SYSCALL_LEN;
@@ -205,13 +208,15 @@ static void leave_stub(struct tracer *tracer, struct task *task, struct user_reg
 }
 
 /* Behind a system call of the program's own, where a breakpoint lies by now. */
-static void leave_window(const struct task *task, struct user_regs_struct *r, int sig)
+static void leave_window(struct tracer *tracer, struct task *task, struct user_regs_struct *r,
+			 int sig)
 {
-	const struct patch *patch = map_get(&task->mm->recorder->patches, r->rip);
+	struct patch *patch = map_get(&task->mm->recorder->patches, r->rip);
 	int64_t result = (int64_t)r->rax;
 	bool restarts = (int64_t)r->orig_rax >= 0 && is_restart(result);
 
-	if (patch && patch->state == PATCH_DONE && patch->window.form == WINDOW_AFTER && !restarts)
+	if (patch && patch->state == PATCH_DONE && patch->window.form == WINDOW_AFTER &&
+	    !restarts && patch_is_there(tracer, task, patch))
 		r->rip = behind_call(task, patch, patch->address + patch->after, sig);
 }
 
@@ -223,8 +228,6 @@ static struct patch *patch_with_trap(const struct recorder_space *space, uint64_
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
-		if (patch->state == PATCH_NEW)
-			continue;
 		if (patch->window.begin == address ||
 		    (patch->window.form == WINDOW_AFTER && patch->ip == address))
 			return patch;
@@ -255,12 +258,29 @@ static bool leave_trap(struct tracer *tracer, struct task *task, struct user_reg
 	return true;
 }
 
-/* A path or a vector that cannot be read: the kernel shall say so itself. */
-static bool is_own_fault(const struct user_regs_struct *r, const siginfo_t *info)
+/* A signal that is blocked comes only if it is forced. Its details are those of one that was pending, if there was
+ * one: the kernel keeps one of a kind. */
+static bool is_forced(const struct task *task, const siginfo_t *info)
 {
-	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0 &&
+	return info->si_code > 0 || forced_is_blocked(task, info->si_signo);
+}
+
+/* A path or a vector that cannot be read: the kernel shall say so itself. */
+static bool is_own_fault(const struct task *task, const struct user_regs_struct *r,
+			 const siginfo_t *info)
+{
+	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && is_forced(task, info) &&
 	       r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
 	       r->rip < AGENT_BASE + agent_offset(agent_read);
+}
+
+/* Behind the agent's text; used for one call only. */
+static uint64_t put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len)
+{
+	const uint64_t at = AGENT_BASE + AGENT_TEXT_SIZE - FORCED_ACTION_SIZE;
+
+	(void)tracer;
+	return memory_write(task, at, bytes, len) < 0 ? 0 : at;
 }
 
 bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *info)
@@ -285,19 +305,22 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 		struct ring *ring = space_ring_of(task);
 		if (!ring)
 			return false;
-		swallow = is_own_fault(r, info);
+		swallow = is_own_fault(task, r, info);
 		leave_agent(tracer, task, r, ring, info->si_signo, swallow);
 	} else {
 		const struct patch *patch = patch_of_stub(space, ip);
 		if (patch)
-			leave_stub(tracer, task, r, patch, info->si_signo);
-		else if (info->si_signo == SIGTRAP && info->si_code == SI_KERNEL)
+			leave_stub(task, r, patch, info->si_signo);
+		else if (info->si_signo == SIGTRAP &&
+			 (info->si_code == SI_KERNEL || forced_is_blocked(task, SIGTRAP)))
 			swallow = leave_trap(tracer, task, r);
 		else
-			leave_window(task, r, info->si_signo);
+			leave_window(tracer, task, r, info->si_signo);
 	}
 	if (r->rip != ip)
 		arch_regs_set(task->tid, &regs);
+	if (swallow)
+		forced_restore(tracer, task, info, put_data);
 	return swallow;
 }
 
@@ -311,8 +334,9 @@ void recorder_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp)
 	    memory_read(tracer, task, sp, bytes, sizeof(bytes)) != sizeof(bytes))
 		return;
 	arch_sigframe_parse(bytes, &frame);
-	const struct patch *patch = map_get(&space->patches, frame.ip);
-	if (!patch || patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER)
+	struct patch *patch = map_get(&space->patches, frame.ip);
+	if (!patch || patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER ||
+	    !patch_is_there(tracer, task, patch))
 		return;
 	/* It goes on behind the breakpoint that lies there. */
 	uint64_t ip = patch->address + patch->after;

@@ -15,17 +15,27 @@
 /* A process that needs more stubs makes its code while it runs. */
 #define AREAS_MAX 64
 
+/* The jump is not there any more. The stub stays as it is, and what is known of it: a thread may stand there, or at a
+ * breakpoint that is gone. */
+static void forget(struct patch *patch)
+{
+	patch->state = PATCH_NEW;
+	patch->hits = 0;
+}
+
+/* Where something else may lie now what was refused is looked at again. Of jumps only memory tells: a part of a module may
+ * be where it was. */
 static void forget_modules(const struct module *module, void *data)
 {
 	struct recorder_space *space = data;
 	struct map_slot *slot;
 	size_t at = 0;
 
-	/* Their stubs stay: a thread may stand there. */
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
-		if (patch->ip >= module->begin && patch->ip < module->end)
-			*patch = (struct patch){.ip = patch->ip};
+		if (patch->state == PATCH_REFUSED && patch->ip >= module->begin &&
+		    patch->ip < module->end)
+			forget(patch);
 	}
 }
 
@@ -162,6 +172,23 @@ static int sync_code(struct tracer *tracer, struct task *task)
 	return 0;
 }
 
+/* @return whether another thread is about to move code. */
+static bool code_is_moving(struct tracer *tracer, const struct task *task)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		struct task *other = slot->value;
+		if (other->mm != task->mm || other == task)
+			continue;
+		const struct frame *frame = task_top(other);
+		if (frame && frame->call.row && frame->call.row->effect == EFFECT_MREMAP)
+			return true;
+	}
+	return false;
+}
+
 /* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
  * there. Whoever hits it goes to the window's beginning once this is done. */
 static int write_among_others(struct tracer *tracer, struct task *task, const struct patch *patch)
@@ -203,10 +230,10 @@ static int write_jump(struct tracer *tracer, struct task *task, const struct pat
 	return write_among_others(tracer, task, patch);
 }
 
-static void refuse(struct tracer *tracer, struct patch *patch, enum window_refusal why)
+static void refuse(struct task *task, struct patch *patch, enum window_refusal why)
 {
 	patch->state = PATCH_REFUSED;
-	tracer->recorder->refused[why]++;
+	task->process->recorded.refused[why]++;
 }
 
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
@@ -216,19 +243,21 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 
 	patch->hits = 0;
 	if (task->mm->refs > 1 && (space->no_sync || !may_trap(tracer, task))) {
-		tracer->recorder->off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
+		task->process->recorded.off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
 		return; /* perhaps later */
 	}
+	if (task->mm->refs > 1 && code_is_moving(tracer, task))
+		return;
 	const struct module *module = module_of(tracer, task, patch->ip);
 	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
 	if (patch->window.form == WINDOW_REFUSED) {
-		refuse(tracer, patch, patch->window.refusal);
+		refuse(task, patch, patch->window.refusal);
 		return;
 	}
 	patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
 	if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
 	    memory_write(task, patch->address, stub.bytes, stub.len) < 0) {
-		refuse(tracer, patch, WINDOW_NO_STUB);
+		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
 	patch->test = stub.test;
@@ -237,25 +266,54 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 	/* A thread that was let into the stub while others are still being kept out finds it complete. */
 	patch->state = PATCH_DONE;
 	if (write_jump(tracer, task, patch) < 0 || !patch_is_there(tracer, task, patch)) {
-		refuse(tracer, patch, WINDOW_NO_STUB);
+		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
-	tracer->recorder->forms[patch->window.form]++;
+	task->process->recorded.forms[patch->window.form]++;
 }
 
-void patch_withdraw(struct task *task, uint64_t begin, uint64_t end)
+/* Others may run there, or be about to return to behind the system call. */
+static void take_back(struct tracer *tracer, struct task *task, const struct patch *patch)
+{
+	static const unsigned char breakpoint = ARCH_BREAKPOINT;
+	const uint64_t begin = patch->window.begin;
+	const unsigned char *before = patch->before;
+	const size_t call = ARCH_SYSCALL_LEN;
+
+	if (task->mm->refs == 1) {
+		memory_write(task, begin, before, WINDOW_JUMP);
+		return;
+	}
+	if (memory_write(task, begin, &breakpoint, 1) < 0)
+		return;
+	sync_code(tracer, task);
+	memory_write(task, begin + 1, before + 1, call - 1);
+	memory_write(task, begin + call + 1, before + call + 1, WINDOW_JUMP - call - 1);
+	sync_code(tracer, task);
+	memory_write(task, begin + call, before + call, 1);
+	sync_code(tracer, task);
+	memory_write(task, begin, before, 1);
+	sync_code(tracer, task);
+}
+
+bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
 {
 	const struct recorder_space *space = task->mm->recorder;
 	struct map_slot *slot;
+	bool any = false;
 	size_t at = 0;
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
 		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
 			continue;
-		memory_write(task, patch->window.begin, patch->before, WINDOW_JUMP);
-		*patch = (struct patch){.ip = patch->ip};
+		if (patch_is_there(tracer, task, patch)) {
+			take_back(tracer, task, patch);
+			any = true;
+		}
+		forget(patch);
 	}
+	return any && task->mm->refs > 1;
 }
 
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
@@ -265,6 +323,7 @@ bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patc
 	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
 	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
 		return true;
-	*patch = (struct patch){.ip = patch->ip};
+	task->process->recorded.stale++;
+	forget(patch);
 	return false;
 }

@@ -2,16 +2,22 @@
 #include "tracer/recorder/recorder.h"
 
 #include "base/proc.h"
+#include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/wanted.h"
 
 #include <cpuid.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <linux/fcntl.h>
+#include <linux/membarrier.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* Of AT_HWCAP2 (arch/x86/include/uapi/asm/hwcap2.h of the kernel). */
 #define HAS_FSGSBASE 2
@@ -37,6 +43,26 @@ const char *recorder_obstacle(void)
 			    source, sizeof(source)) ||
 	    strcmp(source, "tsc") != 0)
 		return "the kernel's clock is not the time stamp counter";
+	return NULL;
+}
+
+const char *recorder_trial(bool *threads)
+{
+	void *const place = (void *)AGENT_BASE;
+	const int needed = MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE;
+	long known = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	*threads = known > 0 && (known & needed);
+	void *got = mmap(place, AGENT_TEXT_SIZE, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got == MAP_FAILED)
+		return errno == EEXIST ? "the agent's address is taken"
+				       : "no executable memory may be mapped";
+	munmap(got, AGENT_TEXT_SIZE);
+	int fd = memfd_create(RINGS_NAME, MFD_CLOEXEC);
+	if (fd < 0)
+		return "no memory can be shared with the program (memfd_create)";
+	close(fd);
 	return NULL;
 }
 
@@ -127,6 +153,14 @@ static void forget_ring(const struct task *task)
 	arch_regs_set(task->tid, &regs);
 }
 
+/* What hooks do as well, where there are any. */
+static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
+{
+	(void)observer;
+	(void)tracer;
+	forced_begin(task);
+}
+
 static void thread_start(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	(void)observer;
@@ -145,10 +179,10 @@ static void child_first_stop(struct observer *observer, struct tracer *tracer, s
 	forget_ring(child);
 	/* One that shares descriptors, but not the memory in which is written which of them are known. */
 	while ((slot = map_next(&tracer->tasks, &at))) {
-		const struct task *other = slot->value;
+		struct task *other = slot->value;
 		if (other->files == child->files && other->mm != child->mm && other->mm &&
 		    other->mm->recorder)
-			space_switch_off(tracer, other->mm->recorder, OFF_FILES);
+			space_switch_off(other, OFF_FILES);
 	}
 }
 
@@ -160,7 +194,8 @@ struct recorder *recorder_new(const struct recorder_options *options,
 	if (!recorder)
 		return NULL;
 	recorder->options = *options;
-	recorder->observer = (struct observer){.thread_start = thread_start,
+	recorder->observer = (struct observer){.exec_stop = exec_stop,
+					       .thread_start = thread_start,
 					       .child_first_stop = child_first_stop};
 	fill_shapes(recorder, selection);
 	drain_begin_clock(recorder, clock);
@@ -245,6 +280,41 @@ void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64
 		*ip = patch->ip;
 }
 
+static uint64_t clone_flags(struct tracer *tracer, struct task *task, const struct arch_stop *stop)
+{
+	uint64_t flags = stop->args[0];
+
+	if (stop->nr == __NR_clone3 &&
+	    memory_read(tracer, task, stop->args[0], &flags, sizeof(flags)) != sizeof(flags))
+		return 0;
+	return stop->nr == __NR_clone || stop->nr == __NR_clone3 ? flags : 0;
+}
+
+bool recorder_prepares(struct tracer *tracer, struct task *task, const struct syscall_row *row,
+		       const struct arch_stop *stop)
+{
+	const uint64_t sharing = CLONE_VM | CLONE_FILES;
+	const uint64_t *args = stop->args;
+	struct arch_regs regs;
+	bool over = false;
+
+	if (!tracer->recorder || !tracer->filter || !space_of(tracer, task))
+		return false;
+	if (row->effect != EFFECT_MREMAP && row->effect != EFFECT_CLONE)
+		return false;
+	if (arch_regs_get(task->tid, &regs) < 0)
+		return false;
+	if (row->effect == EFFECT_MREMAP)
+		over = patch_withdraw(tracer, task, args[0], args[0] + args[1]);
+	else if ((clone_flags(tracer, task, stop) & sharing) == sharing)
+		over = space_prepare(tracer, task);
+	if (!over)
+		return false;
+	arch_regs_before_call(&regs);
+	arch_regs_set(task->tid, &regs);
+	return true;
+}
+
 static void note_descriptor(struct task *task, const struct call *call, unsigned arg)
 {
 	bool ambiguous;
@@ -275,8 +345,9 @@ bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct
 	if (!space || !tracer->filter)
 		return false;
 	uint16_t shape = tracer->recorder->shapes[call->row->nr];
+	/* Until it is over no other thread patches anything. */
 	if (call->row->effect == EFFECT_MREMAP)
-		patch_withdraw(task, call->args[0], call->args[0] + call->args[1]);
+		return task->mm->refs > 1;
 	note_descriptors(task, call, shape);
 	if (!shape || space->off)
 		return false;
@@ -286,24 +357,25 @@ bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct
 }
 
 /* The task has descriptors of its own now. */
-static void release_ring(struct tracer *tracer, struct task *task)
+static void release_ring(struct task *task)
 {
 	struct recorder_space *space = task->mm->recorder;
 	struct ring *ring = space_ring_of(task);
 
 	if (!ring || space->files == task->files)
 		return;
-	tracer->recorder->off[OFF_FILES]++;
+	task->process->recorded.off[OFF_FILES]++;
 	forget_ring(task);
 	space_free_ring(space, ring);
 }
 
-static void go_behind_breakpoint(const struct task *task, const struct patch *patch)
+static void go_behind_breakpoint(struct tracer *tracer, struct task *task, struct patch *patch)
 {
 	struct arch_regs regs;
 
 	if (patch->state != PATCH_DONE || patch->window.form != WINDOW_AFTER ||
-	    arch_regs_get(task->tid, &regs) < 0 || arch_regs_ip(&regs) != patch->ip)
+	    arch_regs_get(task->tid, &regs) < 0 || arch_regs_ip(&regs) != patch->ip ||
+	    !patch_is_there(tracer, task, patch))
 		return;
 	arch_regs_set_ip(&regs, patch->address + patch->after);
 	arch_regs_set(task->tid, &regs);
@@ -316,8 +388,8 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 	if (!space)
 		return;
 	if (call->row->effect == EFFECT_OWN_FILTER && task->process->lost[LOST_OWN_FILTER])
-		space_switch_off(tracer, space, OFF_FILTER);
-	release_ring(tracer, task);
+		space_switch_off(task, OFF_FILTER);
+	release_ring(task);
 	struct ring *ring = space_ring_of(task);
 	if (ring)
 		ring->until = call->end;
@@ -332,7 +404,7 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 		if (!gone && space_give(tracer, task) && patch->state == PATCH_NEW)
 			patch_try(tracer, task, patch);
 	}
-	go_behind_breakpoint(task, patch);
+	go_behind_breakpoint(tracer, task, patch);
 }
 
 void recorder_task_over(struct tracer *tracer, struct task *task)
@@ -360,39 +432,35 @@ void recorder_hook_stopped(struct tracer *tracer, struct task *task)
 	space_give(tracer, task);
 }
 
-void recorder_report(const struct recorder *recorder, bool verbose, struct buf *out)
+void recorder_ended(struct tracer *tracer, struct process *process)
 {
-	static const char *const whys[OFF_COUNT] = {
-		[OFF_EXCLUDED] = "--no-recorder",
-		[OFF_GS] = "the program uses %gs",
-		[OFF_FILTER] = "it has a seccomp filter of its own",
-		[OFF_FILES] = "descriptors and memory are shared differently",
-		[OFF_ADDRESS] = "the agent's address is taken",
-		[OFF_MEMORY] = "no memory for it",
-		[OFF_THREADS] = "too many threads",
-		[OFF_TRAP] = "SIGTRAP is blocked or ignored",
-		[OFF_NO_SYNC] = "no membarrier for code",
-	};
-	unsigned long patched = recorder->forms[WINDOW_BEFORE] + recorder->forms[WINDOW_AFTER];
+	const char *why = tracer->no_recorder;
+	struct buf text = {0};
 
-	if (!verbose)
-		return;
-	buf_addf(out, "recorder: %llu calls from %lu places", (unsigned long long)recorder->calls,
-		 patched);
-	if (patched)
-		buf_addf(out, " (%lu before the call, %lu behind it)",
-			 recorder->forms[WINDOW_BEFORE], recorder->forms[WINDOW_AFTER]);
-	if (recorder->full)
-		buf_addf(out, ", ring full %llu", (unsigned long long)recorder->full);
-	if (recorder->native)
-		buf_addf(out, ", signals %llu", (unsigned long long)recorder->native);
-	for (int i = 0; i < WINDOW_REFUSALS; i++) {
-		if (recorder->refused[i])
-			buf_addf(out, ", refused %lu: %s", recorder->refused[i],
-				 window_refusal((enum window_refusal)i));
-	}
-	for (int i = 0; i < OFF_COUNT; i++) {
-		if (recorder->off[i])
-			buf_addf(out, ", off %lu: %s", recorder->off[i], whys[i]);
-	}
+	if (tracer->recorder && !tracer->filter)
+		why = "there is no filter to let its calls pass";
+	if (why)
+		buf_addf(&text, "off: %s", why);
+	else if (tracer->recorder)
+		census_describe(&process->recorded, &text);
+	if (process->trace && text.len && buf_str(&text))
+		trace_property(process->trace, "recorder", buf_str(&text));
+	buf_free(&text);
+	if (tracer->recorder)
+		census_add(&tracer->recorder->ended, &process->recorded);
+	process->recorded = (struct recorder_census){0};
+}
+
+void recorder_report(const struct tracer *tracer, struct buf *out)
+{
+	struct recorder_census sum = tracer->recorder->ended;
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->processes, &at)))
+		census_add(&sum, &((const struct process *)slot->value)->recorded);
+	buf_add_str(out, "recorder: ");
+	census_describe(&sum, out);
+	if (tracer->recorder->cost)
+		buf_addf(out, ", filter %llu ns", (unsigned long long)drain_cost_ns(tracer));
 }

@@ -12,6 +12,8 @@
  *	drain.c			records become calls
  *	hooked.c		function hooks that are recorded (their stubs: tracer/hooks/inside.c)
  *	native.c		a thread is made to look as without us before a signal is delivered
+ *	cost.c			what of a recorded time is the filter's
+ *	census.c		what has come of it
  *	recorder.c		all of it, as the loop sees it */
 #ifndef TRACER_RECORDER_RECORDER_H
 #define TRACER_RECORDER_RECORDER_H
@@ -23,8 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arch_stop;
 struct recorder;
 struct recorder_space;
+struct syscall_row;
 struct clock;
 struct observer;
 struct selection;
@@ -42,6 +46,10 @@ struct recorder_options {
 /* @return NULL when the machine can record calls so, else why not. */
 const char *recorder_obstacle(void);
 
+/* Tries in this process what a program's memory has to allow. @return as above; `*threads` is whether code that several
+ * threads run can be changed, too. */
+const char *recorder_trial(bool *threads);
+
 /* Where the one system call instruction ends from which the filter lets calls pass. */
 uint64_t recorder_allowed_ip(void);
 
@@ -51,7 +59,7 @@ struct recorder *recorder_new(const struct recorder_options *options,
 void recorder_free(struct recorder *recorder);
 struct observer *recorder_observer(struct recorder *recorder);
 
-/* All functions below do nothing where the tracer has no recorder. */
+/* All functions below, but the last, do nothing where the tracer has no recorder. */
 
 /* A task has stopped or died: what its process has recorded comes first. */
 void recorder_stop(struct tracer *tracer, const struct task *task);
@@ -61,6 +69,11 @@ void recorder_tick(struct tracer *tracer);
 
 /* A call that has stopped at its entry. Where it comes from a stub, `ip` becomes the program's own. */
 void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64_t *ip);
+
+/* … and may give its process another thread, or move code. @return true: the task was taken back to in front of it,
+ * because there was something to do by calls of its own. */
+bool recorder_prepares(struct tracer *tracer, struct task *task, const struct syscall_row *row,
+		       const struct arch_stop *stop);
 
 /* … and has been decoded so far. @return whether its end has to stop. */
 bool recorder_call_begins(struct tracer *tracer, struct task *task, const struct frame *frame);
@@ -92,7 +105,10 @@ bool recorder_ends_call(const struct task *task, uint64_t sp, uint64_t return_ad
 struct recorder_space *recorder_space_copy(const struct recorder_space *space);
 void recorder_space_free(struct recorder_space *space);
 
-/* What has come of it: for the exit line, and for the traces. */
-void recorder_report(const struct recorder *recorder, bool verbose, struct buf *out);
+/* An image of a process is over: writes what has come of it as metadata, `recorder`. */
+void recorder_ended(struct tracer *tracer, struct process *process);
+
+/* What has come of it in all processes. */
+void recorder_report(const struct tracer *tracer, struct buf *out);
 
 #endif

@@ -17,9 +17,11 @@
 /* A stop is worth so many records at least. */
 #define LIMIT_LEAST 32
 /* What the call that fills a ring still needs, and paths at its end. */
-#define RING_SIZE ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
+/* How much of the rings there is before the first. */
+#define RINGS_FIRST 4096UL
+#define RING_SIZE   ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
 
-static const char rings_name[] = "dftrace";
+static const char rings_name[] = RINGS_NAME;
 
 /* @return the call's result, or -errno of not being made. */
 static int64_t remote(struct tracer *tracer, struct task *task, uint64_t nr, uint64_t a, uint64_t b,
@@ -69,18 +71,26 @@ static bool has_own_filter(const struct task *task)
 	return theirs > ours + 1;
 }
 
-/* @return whether everybody with this memory, and nobody else, has these descriptors. */
-static bool shares_files(struct tracer *tracer, const struct task *task)
+enum sharing {
+	SHARING_ALIKE,   /* everybody with this memory, and nobody else, has these descriptors */
+	SHARING_FOR_NOW, /* somebody with this memory has others: a child by vfork */
+	SHARING_OTHERS,  /* somebody with other memory has them */
+};
+
+static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
 {
+	enum sharing sharing = SHARING_ALIKE;
 	struct map_slot *slot;
 	size_t at = 0;
 
 	while ((slot = map_next(&tracer->tasks, &at))) {
 		const struct task *other = slot->value;
 		if (other->files == task->files && other->mm != task->mm)
-			return false;
+			return SHARING_OTHERS;
+		if (other->files != task->files && other->mm == task->mm)
+			sharing = SHARING_FOR_NOW;
 	}
-	return true;
+	return sharing;
 }
 
 static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
@@ -105,6 +115,7 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 		return -1;
 	}
 	*why = OFF_MEMORY;
+	cost_measure(tracer, task);
 	if (memory_write(task, AGENT_BASE, text, sizeof(text)) < 0)
 		return -1;
 	space->agent = true;
@@ -123,7 +134,8 @@ static int open_memfd(struct task *task, int64_t fd)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* The file of all rings, with room for one. The program has a descriptor of it only meanwhile. */
+/* The file of all rings, without one yet. The program has a descriptor of it only meanwhile: nobody else runs who could
+ * find it. */
 static int make_rings(struct tracer *tracer, struct task *task)
 {
 	const uint64_t rings = AGENT_BASE + AGENT_RINGS;
@@ -134,10 +146,10 @@ static int make_rings(struct tracer *tracer, struct task *task)
 	if (fd < 0)
 		return -1;
 	space->memfd = open_memfd(task, fd);
-	bool made = space->memfd >= 0 && ftruncate(space->memfd, RING_SIZE) == 0;
+	bool made = space->memfd >= 0 && ftruncate(space->memfd, RINGS_FIRST) == 0;
 	if (made) {
 		const uint64_t args[6] = {rings,
-					  RING_SIZE,
+					  RINGS_FIRST,
 					  PROT_READ | PROT_WRITE,
 					  MAP_SHARED | MAP_FIXED_NOREPLACE,
 					  (uint64_t)fd,
@@ -149,11 +161,11 @@ static int make_rings(struct tracer *tracer, struct task *task)
 	remote(tracer, task, __NR_close, (uint64_t)fd, 0, 0, 0, 0);
 	/* A child that had the rings would write into its parent's. */
 	made = made &&
-	       remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTFORK, 0, 0) == 0;
+	       remote(tracer, task, __NR_madvise, rings, RINGS_FIRST, MADV_DONTFORK, 0, 0) == 0;
 	if (made)
-		remote(tracer, task, __NR_madvise, rings, RING_SIZE, MADV_DONTDUMP, 0, 0);
+		remote(tracer, task, __NR_madvise, rings, RINGS_FIRST, MADV_DONTDUMP, 0, 0);
 	if (!made && space->memfd >= 0) {
-		remote(tracer, task, __NR_munmap, rings, RING_SIZE, 0, 0, 0);
+		remote(tracer, task, __NR_munmap, rings, RINGS_FIRST, 0, 0, 0);
 		close(space->memfd);
 		space->memfd = -1;
 	}
@@ -165,14 +177,19 @@ static int more_rings(struct tracer *tracer, struct task *task)
 {
 	const uint64_t rings = AGENT_BASE + AGENT_RINGS;
 	struct recorder_space *space = task->mm->recorder;
-	uint64_t size = space->nrings * RING_SIZE;
+	uint64_t size = space->nrings ? space->nrings * RING_SIZE : RINGS_FIRST;
+	uint64_t more = (space->nrings + 1) * RING_SIZE;
 
-	if (ftruncate(space->memfd, (off_t)(size + RING_SIZE)) < 0)
+	if (ftruncate(space->memfd, (off_t)more) < 0)
 		return -1;
-	return remote(tracer, task, __NR_mremap, rings, size, size + RING_SIZE, 0, 0) ==
-			       (int64_t)rings
-		       ? 0
-		       : -1;
+	return remote(tracer, task, __NR_mremap, rings, size, more, 0, 0) == (int64_t)rings ? 0
+											    : -1;
+}
+
+/* @return whether nobody else has the task's descriptors. */
+static bool is_alone(struct tracer *tracer, const struct task *task)
+{
+	return task->mm->refs == 1 && sharing_of(tracer, task) == SHARING_ALIKE;
 }
 
 /* @return a ring that nobody has, NULL with `*why`. */
@@ -183,12 +200,15 @@ static struct ring *new_ring(struct tracer *tracer, struct task *task, enum off 
 	*why = OFF_THREADS;
 	if (space->nrings == AGENT_RINGS_MAX)
 		return NULL;
+	*why = OFF_EARLIER;
+	if (space->memfd < 0 && !is_alone(tracer, task))
+		return NULL;
 	*why = OFF_MEMORY;
 	struct ring *rings = reallocarray(space->rings, space->nrings + 1, sizeof(*rings));
 	if (!rings)
 		return NULL;
 	space->rings = rings;
-	if (space->memfd < 0 ? make_rings(tracer, task) < 0 : more_rings(tracer, task) < 0)
+	if ((space->memfd < 0 && make_rings(tracer, task) < 0) || more_rings(tracer, task) < 0)
 		return NULL;
 	struct agent_ring *shared = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 					 space->memfd, (off_t)(space->nrings * RING_SIZE));
@@ -244,8 +264,8 @@ struct ring *space_ring_of(const struct task *task)
 	return NULL;
 }
 
-/* @return whether the process may have a recorder, and the agent is there. */
-static bool start(struct tracer *tracer, struct task *task)
+/* Puts the agent where it may be. @return whether it is there. */
+static bool start_agent(struct tracer *tracer, struct task *task)
 {
 	struct recorder_space *space = task->mm->recorder;
 	const struct recorder_options *options = &tracer->recorder->options;
@@ -255,22 +275,46 @@ static bool start(struct tracer *tracer, struct task *task)
 
 	if (space->off)
 		return false;
-	if (space->files)
-		return space->files == task->files;
 	snprintf(path, sizeof(path), "/proc/%d/comm", task->tid);
 	if (options->excludes && proc_read_line(path, comm, sizeof(comm)) &&
 	    options->excludes(options->excludes_data, comm))
 		why = OFF_EXCLUDED;
 	else if (has_own_filter(task))
 		why = OFF_FILTER;
-	else if (!shares_files(tracer, task))
+	else if (sharing_of(tracer, task) == SHARING_OTHERS)
 		why = OFF_FILES;
 	else if (space->agent || put_agent(tracer, task, &why) == 0)
-		space->files = files_ref(task->files);
-	if (!space->files) {
-		space_switch_off(tracer, space, why);
+		return true;
+	space_switch_off(task, why);
+	return false;
+}
+
+bool space_prepare(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	if (space->prepared || space->memfd >= 0 || !is_alone(tracer, task))
 		return false;
-	}
+	space->prepared = true;
+	if (space->off)
+		return false;
+	if (start_agent(tracer, task))
+		make_rings(tracer, task);
+	return true;
+}
+
+/* @return whether the process may have a recorder, and the agent is there. */
+static bool start(struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	if (space->off || sharing_of(tracer, task) == SHARING_FOR_NOW)
+		return false;
+	if (space->files)
+		return space->files == task->files;
+	if (!start_agent(tracer, task))
+		return false;
+	space->files = files_ref(task->files);
 	/* In a forked process the table is the parent's. */
 	space_forget_all(task);
 	return true;
@@ -288,13 +332,13 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	if (arch_regs_get(task->tid, &regs) < 0)
 		return NULL;
 	if (arch_regs_gs(&regs)) {
-		space_switch_off(tracer, space, OFF_GS);
+		space_switch_off(task, OFF_GS);
 		return NULL;
 	}
 	ring = space->no_more ? NULL : take_ring(tracer, task, &why);
 	if (!ring) {
 		/* Those that are there stay. */
-		tracer->recorder->off[why] += !space->no_more;
+		task->process->recorded.off[why] += !space->no_more;
 		space->no_more = true;
 		return NULL;
 	}
@@ -311,12 +355,14 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 	return ring->task ? ring : NULL;
 }
 
-void space_switch_off(struct tracer *tracer, struct recorder_space *space, enum off why)
+void space_switch_off(struct task *task, enum off why)
 {
+	struct recorder_space *space = task->mm->recorder;
+
 	if (space->off)
 		return;
 	space->off = true;
-	tracer->recorder->off[why]++;
+	task->process->recorded.off[why]++;
 	set_limits(space);
 }
 

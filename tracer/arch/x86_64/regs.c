@@ -170,6 +170,13 @@ void arch_regs_call_ended(struct arch_regs *regs, int64_t result)
 	regs->raw.rax = (unsigned long long)result;
 }
 
+void arch_regs_before_call(struct arch_regs *regs)
+{
+	regs->raw.rip -= ARCH_SYSCALL_LEN;
+	regs->raw.rax = regs->raw.orig_rax;
+	regs->raw.orig_rax = (unsigned long long)-1;
+}
+
 int arch_refuse_call(pid_t tid)
 {
 	/* At the entry the result is -ENOSYS already. */

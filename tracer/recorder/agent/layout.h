@@ -22,20 +22,20 @@
 #define AGENT_GS_TEST 0x7e820000
 
 /* struct agent_ring: what %gs points to. */
-#define RING_HEAD    0
-#define RING_LIMIT   8
-#define RING_MASK    16
-#define RING_FULL    24
-#define RING_NR      32
-#define RING_RET     40
-#define RING_RDX     48
-#define RING_RDI     56
-#define RING_RSI     64
-#define RING_RESULT  72
-#define RING_RECORD  80
-#define RING_NEXT    88
-#define RING_FLAGS   96
-#define RING_TAIL    128
+#define RING_HEAD   0
+#define RING_LIMIT  8
+#define RING_MASK   16
+#define RING_FULL   24
+#define RING_NR     32
+#define RING_RET    40
+#define RING_RDX    48
+#define RING_RDI    56
+#define RING_RSI    64
+#define RING_RESULT 72
+#define RING_RECORD 80
+#define RING_NEXT   88
+#define RING_FLAGS  96
+#define RING_TAIL   128
 /* Of function hooks, whose code uses nothing of the above: where it begins, the first record's address, and the
  * program's registers meanwhile. */
 #define RING_HOOK_ENTRY 192
