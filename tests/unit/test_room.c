@@ -117,9 +117,9 @@ static void test_rooms(void **state)
 	struct room room;
 
 	assert_non_null(rooms);
-	for (const struct expected *e = __start_room_places; e < __stop_room_places; e++)
+	for (const struct expected *e = __start_room_places; e != __stop_room_places; e++)
 		assert_int_equal(rooms_learn(rooms, e->function - bias), 0);
-	for (const struct expected *e = __start_room_places; e < __stop_room_places; e++) {
+	for (const struct expected *e = __start_room_places; e != __stop_room_places; e++) {
 		const struct plan *plan = plan_function(object, f->decoder, e->function - bias);
 		assert_non_null(plan);
 		assert_null(plan->refused);

@@ -52,8 +52,8 @@ static uint64_t least_here(long nr)
 void cost_measure(struct tracer *tracer, struct task *task)
 {
 	struct recorder *recorder = tracer->recorder;
-	const size_t size = (size_t)(measure_end - measure_begin);
-	const uint64_t entry = AGENT_BASE + (uint64_t)(measure_entry - measure_begin);
+	const size_t size = label_distance(measure_begin, measure_end);
+	const uint64_t entry = AGENT_BASE + label_distance(measure_begin, measure_entry);
 	int nr = pick_call(recorder);
 	struct arch_regs regs;
 

@@ -22,13 +22,13 @@ extern const unsigned char agent_hooks_end[];
 
 static uint64_t address_of(const unsigned char *label)
 {
-	return AGENT_BASE + AGENT_HOOKS + (uint64_t)(label - agent_hooks_begin);
+	return AGENT_BASE + AGENT_HOOKS + label_distance(agent_hooks_begin, label);
 }
 
 void hooked_put_agent(unsigned char text[AGENT_TEXT_SIZE])
 {
 	memcpy(text + AGENT_HOOKS, agent_hooks_begin,
-	       (size_t)(agent_hooks_end - agent_hooks_begin));
+	       label_distance(agent_hooks_begin, agent_hooks_end));
 }
 
 void hooked_prepare(struct agent_ring *shared, uint64_t address)

@@ -94,10 +94,16 @@ extern const unsigned char agent_entry[];
 extern const unsigned char agent_shapes[];
 extern const unsigned char agent_end[];
 
+/* @return the bytes from one label to another of the same code. */
+static inline uint64_t label_distance(const unsigned char *from, const unsigned char *to)
+{
+	return (uint64_t)(uintptr_t)to - (uint64_t)(uintptr_t)from;
+}
+
 /* @return where in the agent a label of its stands. */
 static inline uint64_t agent_offset(const unsigned char *label)
 {
-	return (uint64_t)(uintptr_t)label - (uint64_t)(uintptr_t)agent_begin;
+	return label_distance(agent_begin, label);
 }
 
 /* What the agent does with calls of a row. */
