@@ -471,7 +471,7 @@ def test_dump_config(runner):
 
 def test_dump_config_names_every_option(runner):
 	help_text = runner.native([TRACER, "--help"]).stdout.decode()
-	options = set(re.findall(r"--([a-z][a-z-]+)(?: |$)", "\n".join(
+	options = set(re.findall(r"--([a-z][a-z-]+)(?:[ [=]|$)", "\n".join(
 		line[:30] for line in help_text.splitlines() if re.match(r"  (-\w,|   ) --", line)), re.MULTILINE))
 	found = set(dump(runner)) - {"recorded", "ignored"}
 	assert len(found) > 30
