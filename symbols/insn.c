@@ -50,6 +50,21 @@ void insn_decoder_free(struct insn_decoder *decoder)
 	free(decoder);
 }
 
+bool insn_is_straight(const struct insn *insn)
+{
+	switch (insn->kind) {
+	case INSN_REFUSED:
+	case INSN_JMP:
+	case INSN_JCC:
+	case INSN_CALL:
+	case INSN_RET:
+	case INSN_JMP_INDIRECT:
+		return false;
+	default:
+		return true;
+	}
+}
+
 size_t insn_length(struct insn_decoder *decoder, const unsigned char *code, size_t len)
 {
 	uint64_t address = 0;

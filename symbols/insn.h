@@ -64,6 +64,10 @@ void insn_decoder_free(struct insn_decoder *decoder);
 int insn_decode(struct insn_decoder *decoder, const unsigned char *code, size_t len,
 		uint64_t address, struct insn *insn);
 
+/* @return whether control goes on behind the instruction only, from nowhere but there: no jump, and no call, which
+ * returns to behind it. */
+bool insn_is_straight(const struct insn *insn);
+
 /* @return the length of the instruction that begins `code`, 0 when the bytes are no whole one. */
 size_t insn_length(struct insn_decoder *decoder, const unsigned char *code, size_t len);
 

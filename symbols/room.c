@@ -198,23 +198,6 @@ static bool is_target(const struct rooms *rooms, uint64_t address)
 	return map_get(&rooms->targets, address);
 }
 
-/* @return whether the instruction goes on behind itself, and may do so elsewhere. A call does not: what it returns to
- * would be inside. */
-static bool is_straight(const struct insn *insn)
-{
-	switch (insn->kind) {
-	case INSN_REFUSED:
-	case INSN_JMP:
-	case INSN_JCC:
-	case INSN_CALL:
-	case INSN_RET:
-	case INSN_JMP_INDIRECT:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static bool decode(const struct rooms *rooms, uint64_t address, struct insn *insn)
 {
 	size_t len = 0;
@@ -272,7 +255,7 @@ void rooms_entry(const struct rooms *rooms, uint64_t address, struct room *room)
 	while (room->len < ROOM_JUMP) {
 		if (!decode(rooms, address + room->len, &insn))
 			break;
-		if (!is_straight(&insn)) {
+		if (!insn_is_straight(&insn)) {
 			/* The last one may be a jump. */
 			if ((insn.kind == INSN_JMP || insn.kind == INSN_JCC) &&
 			    room->len + insn.len >= ROOM_JUMP)
@@ -301,7 +284,7 @@ void rooms_exit(const struct rooms *rooms, uint64_t address, struct room *room)
 	/* Once something leads to where it begins it cannot begin earlier. */
 	for (unsigned i = 1; i < exit->count && room->len < ROOM_JUMP; i++) {
 		if (is_target(rooms, room->begin) || !decode(rooms, exit->starts[i], &insn) ||
-		    !is_straight(&insn))
+		    !insn_is_straight(&insn))
 			break;
 		room->begin = exit->starts[i];
 		room->len += insn.len;

@@ -8,21 +8,6 @@
 /* Of functions. */
 #define ALIGNMENT 16
 
-static bool goes_on(const struct insn *insn)
-{
-	switch (insn->kind) {
-	case INSN_REFUSED:
-	case INSN_JMP:
-	case INSN_JCC:
-	case INSN_CALL:
-	case INSN_RET:
-	case INSN_JMP_INDIRECT:
-		return false;
-	default:
-		return true;
-	}
-}
-
 /* What compilers fill the way to the next function with. A function may begin with an endbr64, which is none. */
 static bool is_filler(struct insn_decoder *decoder, const unsigned char *code, size_t len)
 {
@@ -91,7 +76,7 @@ void window_find(struct insn_decoder *decoder, const struct window_code *code, u
 	if (call - before >= WINDOW_JUMP && code->bytes[before] != LOCK_PREFIX &&
 	    insn_decode(decoder, code->bytes + before, call - before, code->begin + before,
 			&insn) == 0 &&
-	    goes_on(&insn) && insn.len == call - before) {
+	    insn_is_straight(&insn) && insn.len == call - before) {
 		window->form = WINDOW_BEFORE;
 		window->refusal = WINDOW_FITS;
 		window->begin = code->begin + before;
