@@ -46,11 +46,9 @@ bool hook_is_recorded(struct hooks *hooks, const struct hook_function *function)
 		why = HOOK_OUT_BRIEF;
 	else if (function->layer != HOOK_FUNC && function->layer != HOOK_STDIO)
 		why = HOOK_OUT_LAYER;
-	else if (function->layer == HOOK_FUNC)
-		return true;
-	else if (function->libc != OBJECT_GLIBC)
+	else if (function->layer == HOOK_STDIO && function->libc != OBJECT_GLIBC)
 		why = HOOK_OUT_LIBC;
-	else if (is_simple(function->row, &why))
+	else if (function->layer == HOOK_FUNC || is_simple(function->row, &why))
 		return true;
 	hooks->inside.outside[why]++;
 	return false;
@@ -159,7 +157,7 @@ static int settle_all(struct hook_object *result)
 		return -1;
 	for (size_t i = 0; i < result->nplaces; i++)
 		places[i] = &result->places[i];
-	qsort(places, result->nplaces, sizeof(*places), by_first_byte);
+	qsort(places, result->nplaces, sizeof(struct hook_place *), by_first_byte);
 	for (size_t i = 0; i < result->nplaces; i++) {
 		/* As many as can begin within one room; one that has lost its jump begins later. */
 		for (size_t k = i + 1; k < result->nplaces && k <= i + 2 * INSN_MAX; k++)
@@ -308,7 +306,9 @@ static void write_jumps(struct task *task, const struct module *module, const st
 	for (size_t i = 0; i < p->block->count; i++) {
 		const struct hook_place *place = p->places[i];
 		struct hook_point *point =
-			hook_points_add(space, module->bias + place->address, place, &place->insn);
+			place ? hook_points_add(space, module->bias + place->address, place,
+						&place->insn)
+			      : NULL;
 		if (!point)
 			continue;
 		point->stub = p->block->address + i * HOOK_STUB_SIZE;
@@ -335,7 +335,7 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 		return;
 	p.stubs = calloc(count, HOOK_STUB_SIZE);
 	p.jumps = calloc(count, sizeof(*p.jumps));
-	p.places = calloc(count, sizeof(*p.places));
+	p.places = calloc(count, sizeof(struct hook_place *));
 	if (p.stubs && p.jumps && p.places) {
 		p.block->module = module->begin;
 		for (size_t i = 0; i < object->nplaces && p.block->count < count; i++) {
