@@ -51,14 +51,14 @@ static int wait_own(pid_t tid, int *value)
 	return waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL);
 }
 
-/* Goes on to the next entry or exit of a call. @return 0, or -1 with errno ESRCH. */
-static int next_call_stop(struct tracer *tracer, pid_t tid, struct arch_stop *stop)
+/* Goes on by `request` to the next stop of this status. @return 0, or -1 with errno ESRCH. */
+static int run_to(pid_t tid, int request, int status)
 {
 	int value = 0;
 
-	/* The filter's stop comes behind the entry stop. */
 	do {
-		if (ptrace(PTRACE_SYSCALL, tid, NULL, NULL) < 0 || wait_own(tid, &value) < 0)
+		if (ptrace((enum __ptrace_request)request, tid, NULL, NULL) < 0 ||
+		    wait_own(tid, &value) < 0)
 			return -1;
 		if (value == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
 			/* Killed meanwhile: on to its death. */
@@ -66,7 +66,16 @@ static int next_call_stop(struct tracer *tracer, pid_t tid, struct arch_stop *st
 			errno = ESRCH;
 			return -1;
 		}
-	} while (value != (SIGTRAP | 0x80));
+	} while (value != status);
+	return 0;
+}
+
+/* Goes on to the next entry or exit of a call. @return 0, or -1 with errno ESRCH. */
+static int next_call_stop(struct tracer *tracer, pid_t tid, struct arch_stop *stop)
+{
+	/* The filter's stop comes behind the entry stop. */
+	if (run_to(tid, PTRACE_SYSCALL, SIGTRAP | 0x80) < 0)
+		return -1;
 	return arch_stop_read(tid, tracer->options->use_syscall_info, ARCH_OP_NONE, stop);
 }
 
@@ -125,23 +134,6 @@ int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const 
 	return done;
 }
 
-/* @return 0, or -1 with errno ESRCH. */
-static int run_to_filter(pid_t tid)
-{
-	int value;
-
-	do {
-		if (ptrace(PTRACE_CONT, tid, NULL, NULL) < 0 || wait_own(tid, &value) < 0)
-			return -1;
-		if (value == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
-			ptrace(PTRACE_CONT, tid, NULL, NULL);
-			errno = ESRCH;
-			return -1;
-		}
-	} while (value != (SIGTRAP | PTRACE_EVENT_SECCOMP << 8));
-	return 0;
-}
-
 int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first,
 	       uint64_t second, struct arch_regs *regs)
 {
@@ -154,12 +146,14 @@ int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t f
 		return -1;
 	*regs = saved;
 	arch_regs_set_call(regs, ip, first, (uint64_t[6]){0, 0, 0, 0, second, 0});
-	int done = arch_regs_set(tid, regs) < 0 || run_to_filter(tid) < 0 ||
-				   arch_regs_get(tid, regs) < 0 || arch_refuse_call(tid) < 0 ||
-				   next_call_stop(tracer, tid, &stop) < 0 ||
-				   arch_regs_set(tid, &saved) < 0
-			   ? -1
-			   : 0;
+	int done =
+		arch_regs_set(tid, regs) < 0 ||
+				run_to(tid, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_SECCOMP << 8) < 0 ||
+				arch_regs_get(tid, regs) < 0 || arch_refuse_call(tid) < 0 ||
+				next_call_stop(tracer, tid, &stop) < 0 ||
+				arch_regs_set(tid, &saved) < 0
+			? -1
+			: 0;
 	int error = errno;
 	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) < 0)
 		return -1;

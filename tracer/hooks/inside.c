@@ -408,6 +408,12 @@ struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t a
 	return NULL;
 }
 
+/* @return where the jump of the point begins in the process. */
+static uint64_t jump_address(const struct hook_point *point)
+{
+	return point->address - (point->place->address - point->place->jump->begin);
+}
+
 int hook_point_take_out(struct task *task, const struct hook_point *point)
 {
 	unsigned char bytes[ROOM_JUMP * INSN_MAX];
@@ -416,7 +422,7 @@ int hook_point_take_out(struct task *task, const struct hook_point *point)
 	if (!point->stub)
 		return memory_write(task, point->address, point->insn.bytes, 1);
 	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = point->address - (point->place->address - jump->begin);
+	uint64_t begin = jump_address(point);
 	for (unsigned i = 0; i < jump->ninsns; i++) {
 		memcpy(bytes + len, jump->insns[i].bytes, jump->insns[i].len);
 		len += jump->insns[i].len;
@@ -512,7 +518,7 @@ static void do_end(struct tracer *tracer, struct task *task, struct arch_regs *r
 		   const struct hook_point *point, uint64_t stub, unsigned n)
 {
 	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = point->address - (point->place->address - jump->begin);
+	uint64_t begin = jump_address(point);
 
 	unsigned done =
 		do_insns(tracer, task, regs, jump, n, jump->ninsns, begin + length_of(jump, n));
@@ -528,7 +534,7 @@ static bool do_head(struct tracer *tracer, struct task *task, struct arch_regs *
 		    const struct hook_point *point, uint64_t stub, size_t offset)
 {
 	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = point->address - (point->place->address - jump->begin);
+	uint64_t begin = jump_address(point);
 	size_t first = HOOK_STUB_TEST - hook_jump_head(jump);
 	unsigned last = jump->ninsns - 1U;
 	unsigned n = insn_at(jump, first, offset);
