@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/proc.h"
 #include "symbols/plan.h"
+#include "tests/unit/test_decoder.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -136,34 +137,6 @@ struct expected {
 
 extern const struct expected __start_plan_places[], __stop_plan_places[];
 extern const uint64_t __start_plan_nameless[];
-
-struct fixture {
-	struct objects *objects;
-	struct insn_decoder *decoder;
-};
-
-static int set_up(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	f->objects = objects_new(NULL, 0);
-	f->decoder = insn_decoder_new();
-	assert_non_null(f->objects);
-	assert_non_null(f->decoder);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	objects_free(f->objects);
-	insn_decoder_free(f->decoder);
-	free(f);
-	return 0;
-}
 
 static const struct plan *plan_of(struct fixture *f, const char *name, uint64_t *bias)
 {

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "symbols/plan.h"
 #include "symbols/room.h"
+#include "tests/unit/test_decoder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,34 +71,6 @@ struct expected {
 };
 
 extern const struct expected __start_room_places[], __stop_room_places[];
-
-struct fixture {
-	struct objects *objects;
-	struct insn_decoder *decoder;
-};
-
-static int set_up(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	f->objects = objects_new(NULL, 0);
-	f->decoder = insn_decoder_new();
-	assert_non_null(f->objects);
-	assert_non_null(f->decoder);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	insn_decoder_free(f->decoder);
-	objects_free(f->objects);
-	free(f);
-	return 0;
-}
 
 /* @return what has to be taken from an address of this program for that of its file. */
 static uint64_t own_bias(const struct object *object)
