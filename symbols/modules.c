@@ -88,16 +88,18 @@ static int read_maps(struct buf *text, int pid)
 static bool parse_line(char *line, struct module *module, bool *executable)
 {
 	char execute;
+	char shared;
 	unsigned major;
 	unsigned minor;
 	int path = 0;
 
 	*module = (struct module){0};
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%c%*c %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &module->begin, &module->end, &execute, &module->offset, &major, &minor,
-		   &module->inode, &path) != 7)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%c%c %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &module->begin, &module->end, &execute, &shared, &module->offset, &major, &minor,
+		   &module->inode, &path) != 8)
 		return false;
 	*executable = execute == 'x';
+	module->shared = shared == 's';
 	module->device = makedev(major, minor);
 	module->path = line[path] == '/' ? line + path : NULL;
 	return true;
@@ -106,7 +108,7 @@ static bool parse_line(char *line, struct module *module, bool *executable)
 static bool continues(const struct module *last, const struct module *next)
 {
 	return last->end == next->begin && last->inode == next->inode &&
-	       last->device == next->device &&
+	       last->device == next->device && last->shared == next->shared &&
 	       last->offset + (last->end - last->begin) == next->offset;
 }
 
@@ -167,7 +169,7 @@ static bool is_known(const struct modules *modules, const struct module *mapping
 	const struct module *module = modules_find(modules, mapping->begin);
 
 	return module && mapping->end <= module->end && module->inode == mapping->inode &&
-	       module->device == mapping->device &&
+	       module->device == mapping->device && module->shared == mapping->shared &&
 	       module->offset + (mapping->begin - module->begin) == mapping->offset;
 }
 
@@ -273,7 +275,7 @@ static int find_object(struct module *module, struct objects *objects, int pid)
 static bool is_same(const struct module *a, const struct module *b)
 {
 	return a->begin == b->begin && a->end == b->end && a->offset == b->offset &&
-	       a->inode == b->inode && a->device == b->device;
+	       a->inode == b->inode && a->device == b->device && a->shared == b->shared;
 }
 
 /* The module of `modules` that is `wanted` too, NULL: none; both are walked by address. */

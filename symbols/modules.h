@@ -18,6 +18,7 @@ struct module {
 	uint64_t offset; /* of the first byte, in the file */
 	uint64_t inode;
 	uint64_t device; /* as the kernel names it: not always what stat says */
+	bool shared;     /* what is written here is written to the file, and seen by others */
 };
 
 struct modules {

@@ -452,6 +452,21 @@ def test_programs_that_write_code(runner, options):
 	assert times < stops < times * 1.3 or "--no-seccomp" in EXTRA, run.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--no-emulation"], ["--capture", "recorder", "--recorder-hits", "2"]], ids=" ".join)
+def test_code_that_is_mapped_shared(runner, options):
+	"""A breakpoint or a jump there would be written to the file."""
+	args = [program("hooks_shared"), "200", LIBRARIES[0], "copy.so"]
+	run = runner.traced(args, [*EVERY, *options])
+	assert run.status == 0, run.stderr
+	with open(LIBRARIES[0], "rb") as library, open(run.path("copy.so"), "rb") as copy:
+		assert library.read() == copy.read()
+	# What is called there cannot be seen, but it is said, and what is called from there is.
+	assert hooked(run)["hooked_own"] == functions(run.stdout.decode())["hooked_own"]
+	assert run.trace.lost()["unverified"] >= 1
+	assert sum(event.name == "pread" and event.path == run.path("copy.so") for event in run.events) == 200
+	consistent(run)
+
+
 # --- other languages ---------------------------------------------------------
 
 @pytest.mark.parametrize("form", matrix(compilers=("gcc", "clang"), stripped=False))

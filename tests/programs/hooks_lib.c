@@ -3,6 +3,8 @@
 
 long hooked_library(long n);
 int stream_library(const char *path);
+long call_back(long (*function)(long), long n);
+long raw_pread(int fd, char *byte);
 
 #ifdef OTHER
 long padding(long n);
@@ -47,4 +49,22 @@ int stream_library(const char *path)
 		return -1;
 	int ret = fputs("by a library\n", f);
 	return fclose(f) == 0 && ret >= 0 ? 0 : -1;
+}
+
+/* Code that may be mapped anywhere. */
+__attribute__((noinline)) long call_back(long (*function)(long), long n)
+{
+	return function(n) + 1;
+}
+
+__attribute__((noinline)) long raw_pread(int fd, char *byte)
+{
+	register long offset __asm__("r10") = 0;
+	long ret;
+
+	__asm__ volatile("mov $17,%%eax\nsyscall"
+			 : "=a"(ret)
+			 : "D"((long)fd), "S"(byte), "d"(1L), "r"(offset)
+			 : "rcx", "r11", "memory");
+	return ret;
 }

@@ -76,6 +76,8 @@ static bool place_one(struct tracer *tracer, struct task *task, const struct mod
 
 	if (map_get(&space->points, address) || (space->brief_over && place->brief))
 		return true;
+	if (module->shared)
+		return false;
 	/* What lies there must be what the plan was made from, but for the entry point's mark. */
 	if (memory_read(tracer, task, address, bytes, place->insn.len) != place->insn.len)
 		return false;
@@ -113,7 +115,7 @@ static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, st
 		unverified += !map_get(&space->points, module->bias + first_address(object))
 				      ? object->refused
 				      : 0;
-	if (tracer->recorder && tracer->filter)
+	if (tracer->recorder && tracer->filter && !module->shared)
 		hook_jumps_place(tracer, task, module, object);
 	for (size_t i = 0; i < object->nplaces; i++) {
 		const struct hook_place *place = &object->places[i];
@@ -310,6 +312,9 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 		point->waiting++;
 		return true;
 	}
+	const struct module *module = modules_find(&space->modules, address);
+	if (module && module->shared)
+		return false;
 	ssize_t n = memory_read(tracer, task, address, bytes, sizeof(bytes));
 	if (n <= 0 || insn_decode(hooks->decoder, bytes, (size_t)n, address, &insn) < 0 ||
 	    insn.kind == INSN_REFUSED)

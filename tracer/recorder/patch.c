@@ -60,6 +60,10 @@ static void find_window(struct tracer *tracer, struct task *task, const struct m
 	size_t len = 0;
 
 	*window = (struct window){.form = WINDOW_REFUSED, .refusal = WINDOW_NO_BOUNDS, .ip = ip};
+	if (module && module->shared) {
+		window->refusal = WINDOW_SHARED;
+		return;
+	}
 	if (!module || !module->object ||
 	    !object_bounds(module->object, ip - ARCH_SYSCALL_LEN - module->bias, &begin, &end))
 		return;

@@ -98,6 +98,7 @@ const char *window_refusal(enum window_refusal refusal)
 		[WINDOW_NO_DECODE] = "its function could not be decoded",
 		[WINDOW_NO_ROOM] = "there is no room for a jump",
 		[WINDOW_NO_COPY] = "what a jump would displace has to stay",
+		[WINDOW_SHARED] = "a jump would be written to its file",
 		[WINDOW_CHANGED] = "the code in memory is not the file's",
 		[WINDOW_NO_STUB] = "no memory near it",
 	};

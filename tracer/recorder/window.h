@@ -28,6 +28,7 @@ enum window_refusal {
 	WINDOW_NO_ROOM,   /* too few bytes before and behind */
 	WINDOW_NO_COPY,   /* there are enough, but they cannot be executed elsewhere */
 	/* Not found here, but by those who patch: */
+	WINDOW_SHARED,  /* a jump would be written to its file */
 	WINDOW_CHANGED, /* what lies in memory is not the file's */
 	WINDOW_NO_STUB, /* no memory for a stub within reach */
 	WINDOW_REFUSALS,
