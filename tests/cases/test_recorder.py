@@ -318,6 +318,46 @@ def test_without_a_name_it_is_off(runner, built):
 	agrees(run)
 
 
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+@pytest.mark.parametrize("what, recorded, said", [
+	("gs-before", 0, "the program uses %gs"), ("gs-later", 490, None), ("gs-of-one", 900, None),
+	("mdwe", 490, None), ("memory", 0, "no memory for it"), ("locked", 490, None),
+	("taken", 0, "the agent's address is taken"), ("filter", 490, "it has a seccomp filter of its own"),
+	("trap-blocked", 1450, None), ("trap-ignored", 1450, None), ("trap-handled", 1450, None),
+])
+def test_obstacles(runner, built, form, what, recorded, said):
+	"""What the program needs it keeps, and no call is lost for it."""
+	args = [built("recorder_obstacles", form), what, "500"]
+	native = runner.native(args)
+	if native.status:
+		pytest.skip(native.stderr.decode())
+	run = runner.traced(args, hits(4))
+	assert (run.status, run.stdout) == (native.status, native.stdout), run.stderr
+	found = counted(run, run.path("data"))
+	for name, count in values(run.stdout).items():
+		assert found[name] == int(count), name
+	assert run.trace.lost() == ({"own_filter": 1} if what == "filter" else {}), run.stderr
+	assert (census(run)[0] >= recorded) if recorded else (census(run)[0] == 0), run.stderr
+	line = run.trace.properties["recorder"]
+	assert "ring full" not in line, line
+	assert (said is None) == ("off " not in line) and (said or "") in line, line
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("first", [1, 8])
+def test_sanitized_programs(runner, tmp_path, sanitizer, first):
+	"""They keep shadows of their memory where others have none."""
+	out = str(tmp_path / sanitizer)
+	source = os.path.join(ROOT, "tests", "programs", "recorder_threads.c")
+	subprocess.run(["gcc", "-O1", "-g", "-pthread", "-D_GNU_SOURCE", f"-fsanitize={sanitizer}", "-o", out, source],
+		       check=True)
+	# Looking for leaks is done by ptrace.
+	run = runner.traced([out, "together", "8", "200"], hits(first), env={"ASAN_OPTIONS": "detect_leaks=0"})
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[0] > 3000, run.stderr
+
+
 # --- what it says of itself ------------------------------------------------------
 
 def test_the_trace_has_the_census(runner, built):

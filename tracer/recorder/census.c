@@ -33,7 +33,6 @@ void census_describe(const struct recorder_census *census, struct buf *out)
 		[OFF_MEMORY] = "no memory for it",
 		[OFF_THREADS] = "too many threads",
 		[OFF_EARLIER] = "it had threads before",
-		[OFF_TRAP] = "SIGTRAP is blocked or ignored",
 		[OFF_NO_SYNC] = "no membarrier for code",
 	};
 	uint64_t patched = census->forms[WINDOW_BEFORE] + census->forms[WINDOW_AFTER];

@@ -18,7 +18,6 @@ enum off {
 	OFF_MEMORY,  /* no memory for it: limits, policies */
 	OFF_THREADS, /* more threads than rings */
 	OFF_EARLIER, /* it had threads before it could be prepared for them */
-	OFF_TRAP,    /* SIGTRAP is blocked or ignored while other threads run */
 	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */
 	OFF_COUNT,
 };

@@ -258,11 +258,12 @@ static void set_horizon(struct recorder_space *space, const struct moment *momen
 	space->files->horizon = to_ns(moment, first);
 }
 
-static void note_full(struct ring *ring)
+/* Where it is switched off it is by rings that have no room. */
+static void note_full(const struct recorder_space *space, struct ring *ring)
 {
 	uint64_t full = __atomic_exchange_n(&ring->shared->full, 0, __ATOMIC_RELAXED);
 
-	if (ring->task && ring->task->process)
+	if (!space->off && ring->task && ring->task->process)
 		ring->task->process->recorded.full += full;
 }
 
@@ -279,7 +280,7 @@ void drain_space(struct tracer *tracer, struct recorder_space *space)
 		take(tracer, ring, &moment);
 	for (size_t i = 0; i < space->nrings; i++) {
 		begin_open(tracer, &space->rings[i], &moment, LONG_CALL);
-		note_full(&space->rings[i]);
+		note_full(space, &space->rings[i]);
 	}
 	set_horizon(space, &moment);
 }

@@ -1,11 +1,9 @@
 /* Jumps at the program's system calls. */
-#include "base/proc.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/remote.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,26 +143,6 @@ struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address
 	return ip && *ip ? map_get(&space->patches, *ip) : NULL;
 }
 
-/* @return whether breakpoints may be met by other threads of the process: where SIGTRAP is blocked or ignored,
- * the kernel would change that. */
-static bool may_trap(struct tracer *tracer, const struct task *task)
-{
-	static const char *const keys[] = {"SigBlk:", "SigIgn:"};
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(&tracer->tasks, &at))) {
-		const struct task *other = slot->value;
-		uint64_t sets[2] = {0};
-		if (other->mm != task->mm || other == task)
-			continue;
-		proc_status(other->tid, 16, keys, sets, 2);
-		if (((sets[0] | sets[1]) >> (SIGTRAP - 1)) & 1)
-			return false;
-	}
-	return true;
-}
-
 /* Every thread of the process sees what was written before it executes another instruction. */
 static int sync_code(struct tracer *tracer, struct task *task)
 {
@@ -246,9 +224,10 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 	struct stub stub;
 
 	patch->hits = 0;
-	if (task->mm->refs > 1 && (space->no_sync || !may_trap(tracer, task))) {
-		task->process->recorded.off[space->no_sync ? OFF_NO_SYNC : OFF_TRAP]++;
-		return; /* perhaps later */
+	/* Both may be otherwise later. */
+	if (task->mm->refs > 1 && space->no_sync) {
+		task->process->recorded.off[OFF_NO_SYNC]++;
+		return;
 	}
 	if (task->mm->refs > 1 && code_is_moving(tracer, task))
 		return;
