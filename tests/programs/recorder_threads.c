@@ -62,6 +62,30 @@ static void together(long count)
 	printf("pread\t%ld\nlseek\t%ld\n", 2 * sum, sum);
 }
 
+/* @return the number behind a key of a process's status, 0: none. */
+static long status_of(long pid, const char *key)
+{
+	char text[4096] = "";
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	int fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return 0;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	const char *found = n > 0 ? strstr(text, key) : NULL;
+	return found ? atol(found + strlen(key)) : 0;
+}
+
+/* … and the most memory, in KiB, that this and the tracer had. */
+static void peaks(long count)
+{
+	together(count);
+	printf("own\t%ld\n", status_of(getpid(), "VmHWM:"));
+	printf("tracer\t%ld\n", status_of(status_of(getpid(), "TracerPid:"), "VmHWM:"));
+}
+
 /* One after the other. */
 static void shortly(long count)
 {
@@ -317,10 +341,12 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together}, {"shortly", shortly},         {"children", children},
-		    {"code", code},         {"library", library},         {"counting", counting},
-		    {"replaced", replaced}, {"descriptors", descriptors}, {"moved", moved},
-		    {"alone", alone}};
+	} runs[] = {{"together", together}, {"shortly", shortly},
+		    {"children", children}, {"code", code},
+		    {"library", library},   {"counting", counting},
+		    {"replaced", replaced}, {"descriptors", descriptors},
+		    {"moved", moved},       {"alone", alone},
+		    {"peaks", peaks}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);
