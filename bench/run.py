@@ -180,11 +180,15 @@ def find_preload(build):
 def stream_figures(bench, has_ltrace):
     """A fread of one byte: without a stop, with two that are emulated, with two that are not."""
     native = bench.call_ns([], "fread", NATIVE_STREAM_CALLS)
-    pinned = bench.best_ns(bench.dftrace, "fread", STREAM_CALLS)
-    stepped = bench.best_ns(lambda: bench.dftrace("--no-emulation"), "fread", STREAM_CALLS)
+
+    def stopped(*options):
+        return bench.dftrace(*recorder.STOPS, *options)
+
+    pinned = bench.best_ns(stopped, "fread", STREAM_CALLS)
+    stepped = bench.best_ns(lambda: stopped("--no-emulation"), "fread", STREAM_CALLS)
     figures = {
         "stream_native_ns": native,
-        "stream_us": bench.call_ns(bench.dftrace(), "fread", STREAM_CALLS) / 1e3,
+        "stream_us": bench.call_ns(stopped(), "fread", STREAM_CALLS) / 1e3,
         "stream_pinned_us": pinned / 1e3,
         "stream_stepped_us": stepped / 1e3,
         "stream_unhooked_ns": bench.call_ns(
@@ -208,8 +212,8 @@ def stream_figures(bench, has_ltrace):
 def one_round(bench, has_strace, has_ltrace, big, kinds):
     """@return the figures of one round, by name."""
     native = bench.call_ns([], "pread", NATIVE_CALLS)
-    traced = bench.call_ns(bench.dftrace(), "pread", TRACED_CALLS)
-    pinned = bench.call_ns(bench.dftrace(), "pread", TRACED_CALLS, pinned=True)
+    traced = bench.call_ns(bench.dftrace(*recorder.STOPS), "pread", TRACED_CALLS)
+    pinned = bench.call_ns(bench.dftrace(*recorder.STOPS), "pread", TRACED_CALLS, pinned=True)
     untraced_native = bench.call_ns([], "getppid", GETPPID_CALLS)
     untraced = bench.call_ns(bench.dftrace(), "getppid", GETPPID_CALLS)
     figures = {
@@ -255,18 +259,18 @@ def one_round(bench, has_strace, has_ltrace, big, kinds):
 # Name, what is shown, format, and the aim: at most that much.
 TABLE = [
     ("native_us", "1-byte pread, native, us", "{:.2f}", None),
-    ("traced_us", "  under dftrace-run, us", "{:.2f}", None),
-    ("pinned_us", "  under dftrace-run, both on one CPU, us", "{:.2f}", None),
+    ("traced_us", "  stopped by dftrace-run, us", "{:.2f}", None),
+    ("pinned_us", "  stopped by dftrace-run, both on one CPU, us", "{:.2f}", None),
     ("strace_us", "  under strace -f --seccomp-bpf, us", "{:.2f}", None),
     ("strace_pinned_us", "  under the same strace, both on one CPU, us", "{:.2f}", None),
-    ("added_us", "added to a traced call, us", "{:.2f}", None),
-    ("against_native", "traced call against native", "{:.1f}x", None),
-    ("against_strace", "traced call against strace", "{:.2f}x", 0.25),
-    ("against_strace_pinned", "traced call against strace on one CPU", "{:.2f}x", 0.75),
+    ("added_us", "added to a call that stops, us", "{:.2f}", None),
+    ("against_native", "call that stops against native", "{:.1f}x", None),
+    ("against_strace", "call that stops against strace", "{:.2f}x", 0.25),
+    ("against_strace_pinned", "call that stops against strace on one CPU", "{:.2f}x", 0.75),
     ("stream_native_ns", "1-byte fread from a buffer, native, ns", "{:.1f}", None),
     ("stream_unhooked_ns", "  under dftrace-run --no-stdio, ns", "{:.1f}", None),
-    ("stream_us", "  under dftrace-run, hooked, us", "{:.2f}", None),
-    ("stream_pinned_us", "  hooked, both on one CPU, us", "{:.2f}", None),
+    ("stream_us", "  hooked, with stops, us", "{:.2f}", None),
+    ("stream_pinned_us", "  the same, both on one CPU, us", "{:.2f}", None),
     ("stream_stepped_us", "  the same, nothing emulated, us", "{:.2f}", None),
     ("ltrace_us", "  under ltrace, both on one CPU, us", "{:.2f}", None),
     ("preload_us", "  with DFTracer's preload library, us", "{:.2f}", None),
