@@ -418,7 +418,8 @@ def test_everything_of_a_program(runner, form):
 
 @pytest.mark.parametrize("form", some(*TWO))
 def test_limit(runner, form):
-	run = traced(runner, form, "hooks_ends", "recursion", ["--hook-limit", "100"])
+	"""It is about calls that stop."""
+	run = traced(runner, form, "hooks_ends", "recursion", ["--capture", "stops", "--hook-limit", "100"])
 	assert run.status == 0
 	assert b"hooked_fact" in run.stderr, run.stderr
 	assert len(func_events(run)) < 1000
