@@ -265,6 +265,11 @@ PROGRAMS = {
 	"python": ["python3", "-c", "import os\nfor i in range(300):\n f = open(f'f{i % 7}', 'w'); f.write('x' * i); f.close(); "
 		   "os.stat(f'f{i % 7}'); os.rename(f'f{i % 7}', 'g'); os.access('g', os.R_OK); os.unlink('g')"],
 	"find": ["sh", "-c", "find /usr/include/linux -newer /etc/passwd | wc -l; grep -rl main /usr/include/linux | wc -l"],
+	"sqlite": ["python3", "-c", "import sqlite3\ndb = sqlite3.connect('db')\ndb.execute('create table t (n integer, s text)')\n"
+		   "for i in range(60):\n db.execute('insert into t values (?, ?)', (i, 'x' * i)); db.commit()\n"
+		   "print(db.execute('select sum(n), count(s) from t').fetchone()); db.execute('vacuum'); db.close()"],
+	"pipes": ["sh", "-c", "seq 20000 > a; sort -r a > b; sort -n b | cmp - a; gzip -k a; gzip -dc a.gz | cksum; "
+		  "dd if=a of=c bs=100 status=none; tail -n 3 c; split -b 5000 a part; cat part* | cmp - a"],
 	"copy": ["sh", "-c", "cp -r /usr/include/linux copy; du -s copy | wc -l; diff -r /usr/include/linux copy; rm -r copy"],
 }
 
