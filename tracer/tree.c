@@ -339,6 +339,8 @@ static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t no
 		if (task->process->threads == 1 && o->process_exit)
 			o->process_exit(o, tracer, task);
 	}
+	if (task->process->trace)
+		trace_thread_over(task->process->trace, task->tid);
 }
 
 /* When a process execs or is dead, its other threads are gone, told or not: one that took the leader's number

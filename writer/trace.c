@@ -318,3 +318,17 @@ bool trace_thread_is_new(const struct trace *trace, pid_t tid)
 	const struct thread *thread = map_get(&trace->threads, (uint64_t)tid);
 	return !thread || !thread->seen;
 }
+
+void trace_thread_over(struct trace *trace, pid_t tid)
+{
+	/* Where all go by the number 0 they are one. */
+	if (!trace->writer->options.thread_ids)
+		return;
+	struct thread *thread = map_remove(&trace->threads, (uint64_t)tid);
+	if (!thread)
+		return;
+	if (trace->last_thread == thread)
+		trace->last_thread = NULL;
+	free(thread->comm);
+	free(thread);
+}

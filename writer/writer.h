@@ -123,6 +123,9 @@ void trace_thread(struct trace *trace, pid_t tid, const char *comm);
  * read. */
 bool trace_thread_is_new(const struct trace *trace, pid_t tid);
 
+/* The thread has ended: another may get its number. */
+void trace_thread_over(struct trace *trace, pid_t tid);
+
 /* Adds a PR line: `{"name":"PR", … "args":{"name":key,"value":value}}`. */
 void trace_property(struct trace *trace, const char *key, const char *value);
 

@@ -116,6 +116,10 @@ static void write_small_trace(struct place *place, const char *rank)
 	event.start = event.end;
 	trace_event(trace, &event, true);
 	assert_int_equal(trace_events(trace), 3);
+	assert_false(trace_thread_is_new(trace, 4244));
+	trace_thread_over(trace, 4244);
+	assert_int_equal(trace_thread_is_new(trace, 4244), place->options.thread_ids);
+	trace_thread_over(trace, 4245);
 	trace_count(trace, "skipped:tty", 0);
 	trace_count(trace, "lost:write", UINT64_MAX);
 
