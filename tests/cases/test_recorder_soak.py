@@ -56,7 +56,7 @@ def test_memory_stays_constant(runner, seconds):
 	recorded = re.search(rb"recorder: (\d+) calls", run.stderr)
 	assert recorded and int(recorded[1]) > 200 * seconds, run.stderr
 	# What waits to be written needs some 20 s to reach its bounds.
-	steady("KiB of the tracer", memory, 1024 if seconds > 60 else 4096)
+	steady("KiB of the tracer", memory, 2048 if seconds > 60 else 4096)
 	steady("KiB of the program", own, 1024)
 	steady("mappings of the program", areas, 8)
 	said = values(run.stdout)

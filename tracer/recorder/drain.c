@@ -201,23 +201,49 @@ static struct agent_record *open_record(const struct ring *ring)
 	return __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == RECORD_OPEN ? record : NULL;
 }
 
-/* @return the ring whose first record ended first, NULL: none has one that had ended at the moment. */
-static struct ring *earliest(struct recorder_space *space, const struct moment *moment)
+/* @return whether a ring's first record had ended at the moment; `*due`: when. */
+static bool is_due(struct ring *ring, const struct moment *moment, struct ring_due *due)
 {
-	struct ring *found = NULL;
-	uint64_t end = moment->ticks;
+	if (!has_records(ring))
+		return false;
+	*due = (struct ring_due){record_at(ring, ring->tail)->end, ring};
+	return due->end <= moment->ticks;
+}
 
-	for (size_t i = 0; i < space->nrings; i++) {
-		struct ring *ring = &space->rings[i];
-		if (!has_records(ring))
-			continue;
-		uint64_t ended = record_at(ring, ring->tail)->end;
-		if (ended <= end) {
-			end = ended;
-			found = ring;
-		}
+/* Puts what stands at `at` of a heap, where none of what is below ends before what is above, to its place. */
+static void sift_down(struct ring_due *heap, size_t count, size_t at)
+{
+	struct ring_due moved = heap[at];
+
+	for (size_t below; (below = 2 * at + 1) < count; at = below) {
+		if (below + 1 < count && heap[below + 1].end < heap[below].end)
+			below++;
+		if (moved.end <= heap[below].end)
+			break;
+		heap[at] = heap[below];
 	}
-	return found;
+	heap[at] = moved;
+}
+
+/* Takes what had ended at the moment. What ends later waits for the next one: what it follows from, in another
+ * thread's ring, may not have been seen. */
+static void take_all(struct tracer *tracer, struct recorder_space *space,
+		     const struct moment *moment)
+{
+	struct ring_due *heap = tracer->recorder->due;
+	size_t count = 0;
+
+	for (size_t i = 0; i < space->nrings; i++)
+		count += is_due(&space->rings[i], moment, &heap[count]);
+	for (size_t i = count / 2; i > 0; i--)
+		sift_down(heap, count, i - 1);
+	while (count) {
+		struct ring *ring = heap[0].ring;
+		take(tracer, ring, moment);
+		if (!is_due(ring, moment, &heap[0]))
+			heap[0] = heap[--count];
+		sift_down(heap, count, 0);
+	}
 }
 
 /* A call that is being made becomes a frame. */
@@ -270,14 +296,10 @@ static void note_full(const struct recorder_space *space, struct ring *ring)
 void drain_space(struct tracer *tracer, struct recorder_space *space)
 {
 	struct moment moment = take_moment(tracer);
-	struct ring *ring;
 
 	if (!space->files)
 		return;
-	/* What ends after the moment waits for the next one: what it follows from, in another thread's ring,
-	 * may not have been seen. */
-	while ((ring = earliest(space, &moment)))
-		take(tracer, ring, &moment);
+	take_all(tracer, space, &moment);
 	for (size_t i = 0; i < space->nrings; i++) {
 		begin_open(tracer, &space->rings[i], &moment, LONG_CALL);
 		note_full(space, &space->rings[i]);

@@ -69,6 +69,12 @@ struct recorder_space {
 	struct modules modules;
 };
 
+/* A ring of which the first record is to be taken, and when that ended. */
+struct ring_due {
+	uint64_t end;
+	struct ring *ring;
+};
+
 struct recorder {
 	struct observer observer;
 	struct recorder_options options;
@@ -82,6 +88,7 @@ struct recorder {
 	/* Ticks that the filter adds to a recorded call. */
 	bool cost_known;
 	uint64_t cost;
+	struct ring_due due[AGENT_RINGS_MAX]; /* while rings are drained */
 };
 
 extern const unsigned char agent_begin[];
