@@ -108,7 +108,7 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		/* From here on its memory is closed to us, and breakpoints could not be got over. */
 		if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_DUMPABLE &&
 		    call->args[1] == 0 && !proc_capable(CAP_SYS_PTRACE))
-			hooks_withdraw(task);
+			hooks_withdraw(tracer, task);
 		break;
 	case EFFECT_MMAP:
 		if (!(call->args[3] & MAP_ANONYMOUS))
@@ -120,7 +120,7 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 		break;
 	case EFFECT_MREMAP:
 		frame->brings_code = (call->args[3] & MREMAP_FIXED) &&
-				     hooks_begin_move(task, call->args[0], call->args[1],
+				     hooks_begin_move(tracer, task, call->args[0], call->args[1],
 						      call->args[4], call->args[2]);
 		break;
 	case EFFECT_SIGMASK:

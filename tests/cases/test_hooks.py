@@ -453,7 +453,24 @@ def test_programs_that_write_code(runner, options):
 	assert times < stops < times * 1.3 or "--no-seccomp" in EXTRA, run.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["--no-emulation"], ["--capture", "recorder", "--recorder-hits", "2"]], ids=" ".join)
+CAPTURES = [["--capture", "stops"], ["--capture", "stops", "--no-emulation"], ["--capture", "recorder", "--recorder-hits", "2"],
+	    # No thread has a ring: all go by the stubs' breakpoints.
+	    ["--capture", "recorder", "--recorder-hits", "100000"]]
+
+
+@pytest.mark.parametrize("what", ["split", "moved", "copied", "reopened", "replaced"])
+@pytest.mark.parametrize("options", CAPTURES, ids=" ".join)
+def test_memory_that_becomes_anothers(runner, what, options):
+	args = [program("hooks_memory"), what, *LIBRARIES]
+	native = runner.native(args)
+	assert native.status == 0, native.stderr
+	run = runner.traced(args, [*EVERY, *options])
+	assert run.status == 0 and run.stdout == native.stdout, run.stderr
+	same_functions(run)
+	consistent(run)
+
+
+@pytest.mark.parametrize("options", CAPTURES, ids=" ".join)
 def test_code_that_is_mapped_shared(runner, options):
 	"""A breakpoint or a jump there would be written to the file."""
 	args = [program("hooks_shared"), "200", LIBRARIES[0], "copy.so"]

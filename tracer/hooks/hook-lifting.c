@@ -61,8 +61,8 @@ static bool is_within(uint64_t address, uint64_t begin, uint64_t length)
 	return address >= begin && address - begin < length;
 }
 
-bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, uint64_t to,
-		      uint64_t to_length)
+bool hooks_begin_move(struct tracer *tracer, struct task *task, uint64_t from, uint64_t from_length,
+		      uint64_t to, uint64_t to_length)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
@@ -77,7 +77,7 @@ bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, ui
 		    !is_within(point->address, to, to_length))
 			continue;
 		found = true;
-		if (!point->lifted && hook_point_take_out(task, point) == 0) {
+		if (!point->lifted && hook_point_take_out(tracer, task, point) == 0) {
 			point->lifted = true;
 			space->lifted++;
 		}
@@ -103,9 +103,8 @@ void hook_points_restore(struct tracer *tracer, struct task *task)
 		if (tracer->now - point->second < SECOND) {
 			if (point->second + SECOND < space->lifted_until)
 				space->lifted_until = point->second + SECOND;
-		} else if (hook_point_write(task, point->address)) {
+		} else if (hook_point_put_back(tracer, task, point)) {
 			point->lifted = false;
-			point->stub = 0;
 			space->lifted--;
 		}
 	}
@@ -173,7 +172,7 @@ void hooks_end_move(struct tracer *tracer, struct task *task)
 	hook_points_restore(tracer, task);
 }
 
-void hooks_withdraw(struct task *task)
+void hooks_withdraw(struct tracer *tracer, struct task *task)
 {
 	struct hook_space *space = task->mm->hooks;
 	struct map_slot *slot;
@@ -187,7 +186,7 @@ void hooks_withdraw(struct task *task)
 		struct hook_point *point = slot->value;
 		if (point->place && point->place->function)
 			layers |= 1U << point->place->function->layer;
-		hook_point_take_out(task, point);
+		hook_point_take_out(tracer, task, point);
 		/* It stays on record: threads may have hit it already. */
 		point->lifted = true;
 	}

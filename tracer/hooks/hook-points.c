@@ -20,21 +20,99 @@ static void remove_point(struct hook_space *space, struct hook_point *point)
 	free(point);
 }
 
-/* The code of a module is no longer mapped there. */
+/* Where memory may have become another's. */
+struct doubtful {
+	struct stretch *items;
+	size_t count;
+	bool failed; /* out of memory */
+};
+
+static void add_doubt(struct doubtful *doubtful, uint64_t begin, uint64_t end)
+{
+	struct stretch *items = reallocarray(doubtful->items, doubtful->count + 1, sizeof(*items));
+
+	if (!items) {
+		doubtful->failed = true;
+		return;
+	}
+	items[doubtful->count++] = (struct stretch){begin, end};
+	doubtful->items = items;
+}
+
 static void module_gone(const struct module *module, void *data)
 {
-	struct hook_space *space = data;
+	add_doubt(data, module->begin, module->end);
+}
+
+static bool is_doubtful(const struct doubtful *doubtful, uint64_t address)
+{
+	for (size_t i = 0; i < doubtful->count; i++) {
+		if (address >= doubtful->items[i].begin && address < doubtful->items[i].end)
+			return true;
+	}
+	return false;
+}
+
+bool hook_point_put_back(struct tracer *tracer, struct task *task, struct hook_point *point)
+{
+	unsigned char bytes[INSN_MAX];
+
+	/* Code that was copied has brought the jump along. */
+	if (point->stub && hook_point_is_there(tracer, task, point) &&
+	    hook_point_take_out(tracer, task, point) < 0)
+		return false;
+	if (memory_read(tracer, task, point->address, bytes, point->insn.len) != point->insn.len)
+		return false;
+	if (bytes[0] == ARCH_BREAKPOINT)
+		bytes[0] = point->insn.bytes[0];
+	if (memcmp(bytes, point->insn.bytes, point->insn.len) != 0 ||
+	    !hook_point_write(task, point->address))
+		return false;
+	point->stub = 0;
+	return true;
+}
+
+/* @return whether the point stays: a module may have lost a page, or its code been copied to other memory, and then
+ * what is ours is in it; or such a copy is still to come. */
+static bool stays(struct tracer *tracer, struct task *task, struct hook_point *point)
+{
+	const struct module *module = modules_find(&task->mm->hooks->modules, point->address);
+	unsigned char byte;
+
+	if (!point->lifted && hook_point_is_there(tracer, task, point))
+		return true;
+	if (memory_read(tracer, task, point->address, &byte, 1) != 1)
+		return false;
+	/* The file's own code anew: it is placed as any other. */
+	if (module && module->object)
+		return false;
+	if (!point->lifted)
+		hook_point_put_back(tracer, task, point);
+	return true;
+}
+
+/* Looks at the points where memory may have become another's. */
+static void settle_doubts(struct tracer *tracer, struct task *task, const struct doubtful *doubtful)
+{
+	struct hook_space *space = task->mm->hooks;
+	struct hook_point **gone = NULL;
 	struct map_slot *slot;
+	size_t count = 0;
 	size_t at = 0;
 
-	hook_jumps_forget(space, module->begin);
-	while ((slot = map_next(&space->points, &at))) {
+	if (!doubtful->count || doubtful->failed)
+		return;
+	gone = calloc(space->points.count + 1, sizeof(struct hook_point *));
+	while (gone && (slot = map_next(&space->points, &at))) {
 		struct hook_point *point = slot->value;
-		if (point->address >= module->begin && point->address < module->end) {
-			remove_point(space, point);
-			at = 0; /* removing moves others */
-		}
+		if (is_doubtful(doubtful, point->address) && !stays(tracer, task, point))
+			gone[count++] = point;
 	}
+	for (size_t i = 0; i < count; i++)
+		remove_point(space, gone[i]);
+	free(gone);
+	if (count)
+		hook_jumps_forget(space);
 }
 
 struct hook_point *hook_points_add(struct hook_space *space, uint64_t address,
@@ -205,15 +283,24 @@ void hooks_file_mapped(struct task *task)
 		memset(task->mm->hooks->known, 0, sizeof(task->mm->hooks->known));
 }
 
-void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task)
+void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		       const struct stretch *mapped)
 {
+	struct doubtful doubtful = {0};
 	struct mm *mm = task->mm;
 
 	if (!mm->hooks)
 		mm->hooks = calloc(1, sizeof(*mm->hooks));
-	if (!mm->hooks || mm->hooks->withdrawn ||
-	    modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone, mm->hooks) <
-		    0)
+	if (!mm->hooks || mm->hooks->withdrawn)
+		return;
+	if (mapped)
+		add_doubt(&doubtful, mapped->begin, mapped->end);
+	int read = modules_read(&mm->hooks->modules, hooks->objects, task->tid, module_gone,
+				&doubtful);
+	if (read == 0)
+		settle_doubts(tracer, task, &doubtful);
+	free(doubtful.items);
+	if (read < 0)
 		return;
 	hooks_file_mapped(task);
 	unsigned long beyond = 0;
@@ -331,14 +418,15 @@ bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct
 	return true;
 }
 
-void hook_points_drop_return(struct task *task, struct hook_point *point)
+void hook_points_drop_return(struct tracer *tracer, struct task *task, struct hook_point *point)
 {
 	if (point->waiting > 0 && --point->waiting > 0)
 		return;
 	if (point->place)
 		return;
 	/* For good: a thread that has hit it meanwhile is told from the byte that is there now. */
-	if (memory_write(task, point->address, point->insn.bytes, 1) == 0) {
+	if (hook_point_take_out(tracer, task, point) == 0 ||
+	    !hook_point_is_there(tracer, task, point)) {
 		/* Its copy may be where a thread stands, if it was executed there. */
 		if (!point->slot_used)
 			free_slot(task->mm->hooks, point->slot);

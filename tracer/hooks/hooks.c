@@ -102,7 +102,7 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 		return;
 	forced_begin(task);
 	note_stack(task);
-	hook_points_place(hooks, tracer, task);
+	hook_points_place(hooks, tracer, task, NULL);
 	say_unhooked(hooks, tracer, task);
 	if (task->mm->hooks)
 		say_nameless(hooks, tracer, task);
@@ -111,10 +111,10 @@ static void exec_stop(struct observer *observer, struct tracer *tracer, struct t
 static void mapped(struct observer *observer, struct tracer *tracer, struct task *task,
 		   uint64_t address, uint64_t length)
 {
-	(void)address;
-	(void)length;
+	const struct stretch mapped = {address, address + length};
+
 	if (!task->process->excluded)
-		hook_points_place(hooks_of(observer), tracer, task);
+		hook_points_place(hooks_of(observer), tracer, task, &mapped);
 }
 
 int hook_access_read(void *data, uint64_t address, void *to, size_t len)
@@ -230,7 +230,7 @@ static void hit(struct hooks *hooks, struct tracer *tracer, struct task *task,
 		leave_by_jump(hooks, tracer, task, regs);
 	do_displaced(tracer, task, point, regs);
 	if (!place && point->waiting == 0)
-		hook_points_drop_return(task, point);
+		hook_points_drop_return(tracer, task, point);
 }
 
 /* The function of an entry. A point may have gone with its hit. */

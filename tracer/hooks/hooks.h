@@ -112,8 +112,8 @@ void hooks_file_mapped(struct task *task);
 
 /* Memory of the program is about to go from one place to another; breakpoints in both leave it until that is done.
  * @return whether there may be code to hook afterwards. */
-bool hooks_begin_move(struct task *task, uint64_t from, uint64_t from_length, uint64_t to,
-		      uint64_t to_length);
+bool hooks_begin_move(struct tracer *tracer, struct task *task, uint64_t from, uint64_t from_length,
+		      uint64_t to, uint64_t to_length);
 
 /* It is done, or has failed. */
 void hooks_end_move(struct tracer *tracer, struct task *task);
@@ -131,7 +131,7 @@ enum layer hooks_layer(const struct task *task, const struct frame *call);
 bool hook_is_around(const struct frame *frame, const struct frame *call);
 
 /* Takes all breakpoints out of the task's address space, for good. */
-void hooks_withdraw(struct task *task);
+void hooks_withdraw(struct tracer *tracer, struct task *task);
 
 /* @return whether a breakpoint of ours is at the address; `space` may be NULL. */
 bool hook_space_has(const struct hook_space *space, uint64_t address);

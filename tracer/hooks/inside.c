@@ -337,7 +337,6 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 	p.jumps = calloc(count, sizeof(*p.jumps));
 	p.places = calloc(count, sizeof(struct hook_place *));
 	if (p.stubs && p.jumps && p.places) {
-		p.block->module = module->begin;
 		for (size_t i = 0; i < object->nplaces && p.block->count < count; i++) {
 			if (may_have(tracer, task, module, &object->places[i]))
 				make_stub(module, &object->places[i], &p);
@@ -351,10 +350,21 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 	free(p.places);
 }
 
-void hook_jumps_forget(struct hook_space *space, uint64_t module)
+/* @return whether some point has its stub in the block. */
+static bool is_in_use(const struct hook_space *space, const struct hook_block *block)
+{
+	for (size_t i = 0; i < block->count; i++) {
+		const struct hook_point *point = map_get(&space->points, block->points[i]);
+		if (point && point->stub == block->address + i * HOOK_STUB_SIZE)
+			return true;
+	}
+	return false;
+}
+
+void hook_jumps_forget(struct hook_space *space)
 {
 	for (size_t i = 0; i < space->nblocks; i++) {
-		if (space->blocks[i].module == module)
+		if (!is_in_use(space, &space->blocks[i]))
 			space->blocks[i].count = 0;
 	}
 }
@@ -414,11 +424,30 @@ static uint64_t jump_address(const struct hook_point *point)
 	return point->address - (point->place->address - point->place->jump->begin);
 }
 
-int hook_point_take_out(struct task *task, const struct hook_point *point)
+bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct hook_point *point)
+{
+	const unsigned char jump = 0xe9;
+	unsigned char bytes[ROOM_JUMP];
+	int32_t distance;
+
+	if (!point->stub)
+		return memory_read(tracer, task, point->address, bytes, 1) == 1 &&
+		       bytes[0] == ARCH_BREAKPOINT;
+	uint64_t begin = jump_address(point);
+	if (memory_read(tracer, task, begin, bytes, sizeof(bytes)) != sizeof(bytes) ||
+	    bytes[0] != jump)
+		return false;
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	return begin + ROOM_JUMP + (uint64_t)(int64_t)distance - point->stub < HOOK_STUB_SIZE;
+}
+
+int hook_point_take_out(struct tracer *tracer, struct task *task, const struct hook_point *point)
 {
 	unsigned char bytes[ROOM_JUMP * INSN_MAX];
 	size_t len = 0;
 
+	if (!hook_point_is_there(tracer, task, point))
+		return -1;
 	if (!point->stub)
 		return memory_write(task, point->address, point->insn.bytes, 1);
 	const struct hook_jump *jump = point->place->jump;

@@ -94,8 +94,7 @@ struct hook_page {
 struct hook_block {
 	uint64_t address;
 	size_t room;      /* stubs that it has room for */
-	size_t count;     /* 0: its module is gone */
-	uint64_t module;  /* where that began */
+	size_t count;     /* 0: none is in use any more */
 	uint64_t *points; /* their addresses, by stub */
 };
 
@@ -193,8 +192,9 @@ struct hook_object *hook_object_choose(struct hooks *hooks, struct object *objec
 void hook_object_refuse_choice(struct hooks *hooks, struct hook_function *resolver,
 			       const char *reason);
 
-/* hook-points.c: breakpoints in an address space. */
-void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task);
+/* hook-points.c: breakpoints in an address space. `mapped`: what has just been mapped, NULL: all. */
+void hook_points_place(struct hooks *hooks, struct tracer *tracer, struct task *task,
+		       const struct stretch *mapped);
 
 /* A resolver has returned: what it has chosen is hooked before anyone can call it. */
 void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_function *resolver,
@@ -203,13 +203,16 @@ void hook_points_choose(struct tracer *tracer, struct task *task, struct hook_fu
 /* Plants a breakpoint at a return address for one call more. @return whether it is there. */
 bool hook_points_plant_return(struct hooks *hooks, struct tracer *tracer, struct task *task,
 			      uint64_t address);
-void hook_points_drop_return(struct task *task, struct hook_point *point);
+void hook_points_drop_return(struct tracer *tracer, struct task *task, struct hook_point *point);
 
 /* @return where a copy of the instruction is, made if needed; 0: it cannot be made. */
 uint64_t hook_points_slot(struct tracer *tracer, struct task *task, struct hook_point *point);
 
 /* Puts a breakpoint at the address. @return whether it could be written. */
 bool hook_point_write(struct task *task, uint64_t address);
+
+/* Puts a breakpoint to where the point was. @return whether it is there: not where the code is another's. */
+bool hook_point_put_back(struct tracer *tracer, struct task *task, struct hook_point *point);
 
 /* hook-lifting.c. @return whether a point that is lifted stays so. */
 bool hook_point_is_lifted_for_good(const struct hook_space *space, const struct hook_point *point);
@@ -266,14 +269,17 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t address,
 				      size_t *offset);
 
-/* The stubs of a module that is gone are free again. */
-void hook_jumps_forget(struct hook_space *space, uint64_t module);
+/* Stubs that no jump leads to any more are free again. */
+void hook_jumps_forget(struct hook_space *space);
 size_t hook_blocks_size(const struct hook_space *space);
 int hook_blocks_copy(struct hook_space *to, const struct hook_space *from);
 void hook_blocks_free(struct hook_space *space);
 
-/* Takes a point's jump or breakpoint out of the program. @return 0, or -1. */
-int hook_point_take_out(struct task *task, const struct hook_point *point);
+/* @return whether a point's jump or breakpoint lies where it was put: what is mapped there may be another's. */
+bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct hook_point *point);
+
+/* Takes a point's jump or breakpoint out of the program. @return 0, or -1: it is not there. */
+int hook_point_take_out(struct tracer *tracer, struct task *task, const struct hook_point *point);
 
 /* hook-points.c. @return the point, NULL: out of memory. */
 struct hook_point *hook_points_add(struct hook_space *space, uint64_t address,
