@@ -75,3 +75,16 @@ bool proc_capable(unsigned capability)
 	return proc_status(getpid(), 16, &key, &capabilities, 1) == 0 &&
 	       (capabilities >> capability & 1);
 }
+
+char proc_state(pid_t tid)
+{
+	char path[64];
+	char text[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (!proc_read_text(path, text, sizeof(text)))
+		return 0;
+	/* The name before it may hold anything. */
+	const char *end = strrchr(text, ')');
+	return end && end[1] ? end[2] : 0;
+}

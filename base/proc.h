@@ -24,6 +24,9 @@ int proc_read_all(pid_t pid, const char *what, struct buf *to);
  * @return 0, or -1 with errno (ENOENT: no such process). */
 int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, int n);
 
+/* @return the state letter of /proc/TID/stat, 0: it is gone. */
+char proc_state(pid_t tid);
+
 /* Whether this process has a capability (CAP_…), effective. */
 bool proc_capable(unsigned capability);
 

@@ -1,5 +1,6 @@
 #include "tracer/remote.h"
 
+#include "base/proc.h"
 #include "tracer/arch/arch.h"
 #include "tracer/loop.h"
 #include "tracer/memory.h"
@@ -38,10 +39,16 @@ static int wait_own(pid_t tid, int *value)
 {
 	siginfo_t info = {0};
 
-	/* Its death is left to the loop. */
+	/* Its death is left to the loop. That of a leader is not told before those of all other threads, which wait for
+	 * the tracer: its clock wakes this up. */
 	while (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
 		if (errno != EINTR)
 			return -1;
+		char state = proc_state(tid);
+		if (state == 'Z' || state == 'X' || !state) {
+			errno = ESRCH;
+			return -1;
+		}
 	}
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
 		errno = ESRCH;
@@ -51,15 +58,28 @@ static int wait_own(pid_t tid, int *value)
 	return waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL);
 }
 
+/* A call of ours, or code, that a task runs. */
+struct run {
+	pid_t tid;
+	uint64_t mask;
+	/* The process has been stopped meanwhile, which cannot be masked. */
+	bool stopped;
+};
+
 /* Goes on by `request` to the next stop of this status. @return 0, or -1 with errno ESRCH. */
-static int run_to(pid_t tid, int request, int status)
+static int run_to(struct run *run, int request, int status)
 {
+	const pid_t tid = run->tid;
+	uintptr_t signal = 0;
 	int value = 0;
 
 	do {
-		if (ptrace((enum __ptrace_request)request, tid, NULL, NULL) < 0 ||
+		if (ptrace((enum __ptrace_request)request, tid, NULL, (void *)signal) < 0 ||
 		    wait_own(tid, &value) < 0)
 			return -1;
+		signal = value == SIGSTOP ? SIGSTOP : 0;
+		if (value >> 8 == PTRACE_EVENT_STOP)
+			run->stopped = true;
 		if (value == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
 			/* Killed meanwhile: on to its death. */
 			ptrace(PTRACE_CONT, tid, NULL, NULL);
@@ -71,18 +91,19 @@ static int run_to(pid_t tid, int request, int status)
 }
 
 /* Goes on to the next entry or exit of a call. @return 0, or -1 with errno ESRCH. */
-static int next_call_stop(struct tracer *tracer, pid_t tid, struct arch_stop *stop)
+static int next_call_stop(struct tracer *tracer, struct run *run, struct arch_stop *stop)
 {
 	/* The filter's stop comes behind the entry stop. */
-	if (run_to(tid, PTRACE_SYSCALL, SIGTRAP | 0x80) < 0)
+	if (run_to(run, PTRACE_SYSCALL, SIGTRAP | 0x80) < 0)
 		return -1;
-	return arch_stop_read(tid, tracer->options->use_syscall_info, ARCH_OP_NONE, stop);
+	return arch_stop_read(run->tid, tracer->options->use_syscall_info, ARCH_OP_NONE, stop);
 }
 
 /* Runs the call from wherever the task stands, and puts the registers back. */
-static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
+static int run_call(struct tracer *tracer, struct run *run, uint64_t ip, uint64_t nr,
 		    const uint64_t args[6], int64_t *result)
 {
+	const pid_t tid = run->tid;
 	struct arch_regs saved;
 	struct arch_regs regs;
 	struct arch_stop stop = {0};
@@ -92,7 +113,7 @@ static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
 	for (;;) {
 		regs = saved;
 		arch_regs_set_call(&regs, ip, nr, args);
-		if (arch_regs_set(tid, &regs) < 0 || next_call_stop(tracer, tid, &stop) < 0)
+		if (arch_regs_set(tid, &regs) < 0 || next_call_stop(tracer, run, &stop) < 0)
 			return -1;
 		if (stop.op == ARCH_OP_ENTRY)
 			break;
@@ -100,38 +121,49 @@ static int run_call(struct tracer *tracer, pid_t tid, uint64_t ip, uint64_t nr,
 		 * call's exit, where it has put the result. All starts anew. */
 		arch_regs_set_result(&saved, stop.ret);
 	}
-	if (next_call_stop(tracer, tid, &stop) < 0)
+	if (next_call_stop(tracer, run, &stop) < 0)
 		return -1;
 	*result = stop.ret;
 	return arch_regs_set(tid, &saved);
 }
 
-/* @return 0 and the mask that is to be put back, or -1. */
-static int block_all(pid_t tid, uint64_t *mask)
+/* Signals wait from here on. @return 0, or -1. */
+static int begin(struct run *run, const struct task *task)
 {
 	const uint64_t all = ~0ULL;
 
-	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(*mask), mask) < 0 ||
-			       ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) < 0
+	*run = (struct run){.tid = task->tid};
+	return ptrace(PTRACE_GETSIGMASK, run->tid, sizeof(run->mask), &run->mask) < 0 ||
+			       ptrace(PTRACE_SETSIGMASK, run->tid, sizeof(all), &all) < 0
 		       ? -1
 		       : 0;
+}
+
+/* @return `done` with errno kept, or -1. */
+static int end(const struct run *run, int done)
+{
+	int error = errno;
+
+	if (ptrace(PTRACE_SETSIGMASK, run->tid, sizeof(run->mask), &run->mask) < 0)
+		return -1;
+	/* The kernel tells once more, if the process still is stopped. */
+	if (run->stopped)
+		ptrace(PTRACE_INTERRUPT, run->tid, NULL, NULL);
+	errno = error;
+	return done;
 }
 
 int remote_syscall(struct tracer *tracer, struct task *task, uint64_t nr, const uint64_t args[6],
 		   int64_t *result)
 {
-	uint64_t mask;
+	struct run run;
 
-	if (find_instruction(tracer, task) < 0 || block_all(task->tid, &mask) < 0)
+	if (find_instruction(tracer, task) < 0 || begin(&run, task) < 0)
 		return -1;
-	int done = run_call(tracer, task->tid, task->mm->syscall_ip, nr, args, result);
-	int error = errno;
-	if (ptrace(PTRACE_SETSIGMASK, task->tid, sizeof(mask), &mask) < 0)
-		return -1;
+	int done = run_call(tracer, &run, task->mm->syscall_ip, nr, args, result);
 	/* It stands at the exit of a call now. */
 	task->in_syscall = false;
-	errno = error;
-	return done;
+	return end(&run, done);
 }
 
 int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t first,
@@ -140,25 +172,21 @@ int remote_run(struct tracer *tracer, struct task *task, uint64_t ip, uint64_t f
 	const pid_t tid = task->tid;
 	struct arch_stop stop;
 	struct arch_regs saved;
-	uint64_t mask;
+	struct run run;
 
-	if (arch_regs_get(tid, &saved) < 0 || block_all(tid, &mask) < 0)
+	if (arch_regs_get(tid, &saved) < 0 || begin(&run, task) < 0)
 		return -1;
 	*regs = saved;
 	arch_regs_set_call(regs, ip, first, (uint64_t[6]){0, 0, 0, 0, second, 0});
-	int done =
-		arch_regs_set(tid, regs) < 0 ||
-				run_to(tid, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_SECCOMP << 8) < 0 ||
-				arch_regs_get(tid, regs) < 0 || arch_refuse_call(tid) < 0 ||
-				next_call_stop(tracer, tid, &stop) < 0 ||
-				arch_regs_set(tid, &saved) < 0
-			? -1
-			: 0;
-	int error = errno;
-	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) < 0)
-		return -1;
-	errno = error;
-	return done;
+	int done = arch_regs_set(tid, regs) < 0 ||
+				   run_to(&run, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_SECCOMP << 8) <
+					   0 ||
+				   arch_regs_get(tid, regs) < 0 || arch_refuse_call(tid) < 0 ||
+				   next_call_stop(tracer, &run, &stop) < 0 ||
+				   arch_regs_set(tid, &saved) < 0
+			   ? -1
+			   : 0;
+	return end(&run, done);
 }
 
 bool remote_reaches(uint64_t a, uint64_t b)

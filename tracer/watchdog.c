@@ -13,20 +13,6 @@
 #define PERIOD   1000000000ULL /* between looks at the table */
 #define PATIENCE 5000000000ULL /* a task that stands still for longer is looked at */
 
-/* @return the state letter of /proc/TID/stat, 0: it is gone. */
-static char state_of(pid_t tid)
-{
-	char path[64];
-	char text[512];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	if (!proc_read_text(path, text, sizeof(text)))
-		return 0;
-	/* The name before it may hold anything. */
-	const char *end = strrchr(text, ')');
-	return end && end[1] ? end[2] : 0;
-}
-
 static bool has_news(pid_t tid)
 {
 	siginfo_t info = {0};
@@ -38,7 +24,7 @@ static bool has_news(pid_t tid)
 
 static void check(struct tracer *tracer, struct task *task)
 {
-	if (state_of(task->tid) != 't' || has_news(task->tid))
+	if (proc_state(task->tid) != 't' || has_news(task->tid))
 		return;
 	task->given_up = true;
 	task->want_exit = false;

@@ -232,6 +232,14 @@ def test_signals(runner, built, form, what, rounds):
 		assert int(said["cleaned"]) == rounds
 
 
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+def test_stopped_while_it_begins(runner, built, form):
+	"""SIGSTOP comes while the tracer makes calls of its own in the process."""
+	run = runner.traced([built("recorder_signals", form), "early", "200"], hits(2), timeout=120)
+	assert run.status == 0, run.stderr
+	assert values(run.stdout)["stopped"] == "200"
+
+
 @pytest.mark.parametrize("form", ["dynamic", "musl"])
 @pytest.mark.parametrize("what", ["restarted", "interrupted", "jumped", "stopped"])
 def test_interrupted_calls_are_one_event_each(runner, built, form, what):

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 static int data;
 static int ends[2];
@@ -212,13 +214,68 @@ static void stopped(long rounds)
 	printf("read\t%ld\npread\t%ld\n", rounds, reads);
 }
 
+static _Atomic long *progress;
+
+/* Two threads, each of which comes to a place that is new to it. */
+static void *go_on(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		CHECK(lseek(data, 0, SEEK_CUR) >= 0);
+		++*progress;
+	}
+	return NULL;
+}
+
+static void run_on(void)
+{
+	pthread_t thread;
+	char byte;
+
+	CHECK(write(ends[1], "s", 1) == 1);
+	CHECK(pthread_create(&thread, NULL, go_on, NULL) == 0);
+	for (;;) {
+		CHECK(pread(data, &byte, 1, 1) == 1 && byte == 'e');
+		++*progress;
+	}
+}
+
+/* Processes that are stopped when they have just begun: they do stop, stay so, and go on. */
+static void stopped_early(long rounds)
+{
+	int status;
+	char byte;
+
+	progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(progress != MAP_FAILED);
+	for (long i = 0; i < rounds; i++) {
+		pid_t child = fork();
+		if (child == 0)
+			run_on();
+		CHECK(child > 0 && read(ends[0], &byte, 1) == 1);
+		usleep((useconds_t)(i * 37 % 2000));
+		kill(child, SIGSTOP);
+		CHECK(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+		long before = *progress;
+		usleep(2000);
+		CHECK(*progress == before);
+		kill(child, SIGCONT);
+		while (*progress == before)
+			usleep(100);
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+	}
+	printf("stopped\t%ld\n", rounds);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(long rounds);
-	} runs[] = {{"storm", storm},   {"restarted", restarted}, {"interrupted", interrupted},
-		    {"jumped", jumped}, {"cancelled", cancelled}, {"stopped", stopped}};
+	} runs[] = {{"storm", storm},        {"restarted", restarted}, {"interrupted", interrupted},
+		    {"jumped", jumped},      {"cancelled", cancelled}, {"stopped", stopped},
+		    {"early", stopped_early}};
 
 	CHECK(argc == 3);
 	data = open("data", O_RDWR | O_CREAT | O_TRUNC, 0600);
