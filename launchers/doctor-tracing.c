@@ -116,8 +116,8 @@ static const char *recorder_state(const struct options *options, bool threads)
 	if (options->argc && options_excludes_recorder(options, last_component(options->argv[0])))
 		return "works here, but not in this program (--no-recorder)";
 	if (!options->recorder)
-		return "works here, but it is switched off (--capture stops)";
-	return threads ? "works here: what is called often does not stop"
+		return "works here, if asked for by --capture recorder";
+	return threads ? "works here (--capture recorder)"
 		       : "works here, but not in places that several threads have come to";
 }
 

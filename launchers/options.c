@@ -426,7 +426,6 @@ int options_apply(struct options *options, enum option_id id, const char *value,
 		}
 		return add_names(id, &options->no_recorder, value, error);
 	case OPTION_CAPTURE:
-		options->recorder_said = true;
 		return set_choice(id, value, "stops|recorder", &options->recorder, error);
 	case OPTION_RECORDER_HITS:
 		return set_count("--recorder-hits", "stops: give one from 1 up", value, 1,
@@ -571,7 +570,7 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *er
 	struct words words = {0};
 	bool all = false;
 
-	*options = (struct options){.max_hooks = 4096, .recorder = true, .recorder_hits = 8};
+	*options = (struct options){.max_hooks = 4096, .recorder_hits = 8};
 	selection_default(&options->selection);
 	int action = argc > 0 ? parse_words(&words, argc, argv, error) : OPTIONS_RUN;
 	options->argc = argc > 0 ? argc - optind : 0;

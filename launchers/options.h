@@ -63,8 +63,7 @@ struct options {
 	char *summary_file;        /* absolute, with expansions as of the prefix; NULL: stderr */
 	enum tracer_form tracer;
 	bool no_placement;
-	bool recorder;              /* where it works */
-	bool recorder_said;         /* by --capture */
+	bool recorder;              /* --capture recorder */
 	struct strings no_recorder; /* see options_excludes_recorder */
 	unsigned long recorder_hits;
 

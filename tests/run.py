@@ -114,8 +114,8 @@ def add_report(report, status, count):
 STATIC = os.path.join(os.path.dirname(HERE), "build", "static", "dftrace-run")
 # Each rung of the fallback ladder carries the whole suite.
 RUNGS = ("--no-seccomp", "--no-syscall-info", "--no-proc-mem", "--no-proc-mem --no-vm-readv",
-	 "--no-placement", "--no-seccomp --no-syscall-info --no-proc-mem", "--capture stops",
-	 "--recorder-hits 1")
+	 "--no-placement", "--no-seccomp --no-syscall-info --no-proc-mem", "--capture recorder",
+	 "--capture recorder --recorder-hits 1")
 
 
 PARTS = ("long", "rungs", "static", "sanitized")

@@ -20,8 +20,7 @@ static int start_recorder(struct tracer *tracer, const struct recorder_options *
 
 	if (obstacle) {
 		tracer->no_recorder = obstacle;
-		if (options->asked_for)
-			tracer_warn(tracer, "no recorder: %s; all calls stop", obstacle);
+		tracer_warn(tracer, "no recorder: %s; all calls stop", obstacle);
 		return 0;
 	}
 	tracer->recorder = recorder_new(options, tracer->options->selection, &tracer->clock);

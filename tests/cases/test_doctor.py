@@ -31,7 +31,7 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-
 	  "--bounding-set=-all"]
 # Leaks are looked for with ptrace, which many of these hosts do not have.
 NO_LEAKS = {"ASAN_OPTIONS": "detect_leaks=0"}
-# The recorder needs the filter.
+# Where the recorder was asked for it is missing as well: it needs the filter.
 NO_FILTER = {"seccomp filter": "degraded", **by_capture({}, {"recorder": "degraded"})}
 SANITIZED = b"sanitized" in subprocess.run([TRACER, "--version"], check=False, capture_output=True).stdout
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make such a host")

@@ -20,7 +20,7 @@ PROGRAMS = os.path.join(BUILD, "tests", "programs")
 # Given to every run: `make test-full` goes through the fallbacks with it.
 EXTRA = os.environ.get("DFTRACE_TEST_OPTIONS", "").split()
 # Whether calls are recorded inside the programs where that can be.
-RECORDS = "stops" not in EXTRA
+RECORDS = "recorder" in EXTRA
 # How much longer everything may take: sanitizers and slow machines.
 PATIENCE = float(os.environ.get("DFTRACE_TEST_PATIENCE", "1"))
 EXIT_LINE = re.compile(

@@ -37,8 +37,7 @@ struct trace;
 
 struct recorder_options {
 	bool wanted;
-	bool asked_for; /* by somebody who wants to know when it cannot be had */
-	unsigned hits;  /* at one place before it is patched */
+	unsigned hits; /* at one place before it is patched */
 	/* Programs that are to stop only; may be NULL. */
 	bool (*excludes)(const void *data, const char *comm);
 	const void *excludes_data;
