@@ -22,8 +22,9 @@ struct rooms {
 	struct map
 		targets;  /* addresses that something leads to, other than the instruction before */
 	struct map exits; /* struct straight by the address of the `ret` */
-	struct map taken; /* addresses of code that the program has as values: what is jumped to through them is known */
-	struct map swept; /* pieces, by their beginnings */
+	struct map
+		taken; /* addresses of code that the program has as values: what is jumped to through them is known */
+	struct map swept;  /* pieces, by their beginnings */
 	struct map unsure; /* … whose jumps are not all known */
 	bool all;          /* all functions have been swept */
 	bool untold;       /* there may be more addresses of code in the file's data */
@@ -334,8 +335,8 @@ void rooms_exit(const struct rooms *rooms, uint64_t address, uint64_t from, stru
 	room->len = insn.len;
 	/* Once something leads to where it begins it cannot begin earlier. */
 	for (unsigned i = 1; i < exit->count && room->len < ROOM_JUMP; i++) {
-		if (exit->starts[i] < from || is_target(rooms, room->begin) || !decode(rooms, exit->starts[i], &insn) ||
-		    !insn_is_straight(&insn))
+		if (exit->starts[i] < from || is_target(rooms, room->begin) ||
+		    !decode(rooms, exit->starts[i], &insn) || !insn_is_straight(&insn))
 			break;
 		room->begin = exit->starts[i];
 		room->len += insn.len;

@@ -60,7 +60,8 @@ static void find_origins(struct walk *walk, size_t step, unsigned reg, struct or
 			latest->seen = walk->searches;
 			walk_parse(walk, from, &p);
 			bool writes = regs_may_write(&p, reg);
-			if (nseen == FAR_STEPS || ++walk->searched > ALL_STEPS || (writes && origins->count == MAX_ORIGINS)) {
+			if (nseen == FAR_STEPS || ++walk->searched > ALL_STEPS ||
+			    (writes && origins->count == MAX_ORIGINS)) {
 				origins->lost = true;
 				return;
 			}
@@ -213,7 +214,7 @@ struct bound {
 	size_t step;
 	uint64_t next; /* the instruction behind it, on this way */
 	unsigned n;
-	unsigned char reg; /* that has the index */
+	unsigned char reg;                           /* that has the index */
 	enum { NO_FLAGS, ABOVE, NOT_BELOW } pending; /* the way has turned on these flags */
 };
 

@@ -157,8 +157,7 @@ static void come_to(struct walk *walk, struct walk_piece *piece, uint64_t addres
 		return;
 	}
 	walk->todo = todo;
-	size_t step =
-		add_step(walk, (unsigned)(piece - walk->pieces), address, previous, depth);
+	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous, depth);
 	if (step != WALK_NO_STEP)
 		todo[walk->ntodo++] = step;
 }

@@ -20,9 +20,8 @@
 /* Here the jump of the place at `at` begins, and takes so many bytes; 0: it is refused. They are told by their distances:
  * an address in the data would be one that the program may jump to. */
 #define ROOM(name, at, len)                                                                        \
-	"77: .pushsection room_places,\"aw\"\n.quad 77b-" #name ", " #name ", " #at "-" #name       \
-	", " #len                                                                                  \
-	"\n.popsection\n"
+	"77: .pushsection room_places,\"aw\"\n.quad 77b-" #name ", " #name ", " #at "-" #name      \
+	", " #len "\n.popsection\n"
 
 /* clang-format off */
 __asm__(".text\n.p2align 4\n"

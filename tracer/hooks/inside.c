@@ -178,8 +178,8 @@ static int settle_all(const struct choice *choice, struct hook_object *result)
 	int done = 0;
 	for (size_t i = 0; i < result->nplaces && done == 0; i++) {
 		/* As many as can begin within one room; one that has lost its jump begins later. */
-		for (size_t k = i + 1;
-		     k < result->nplaces && k <= i + 2 * INSN_MAX && done == 0; k++)
+		for (size_t k = i + 1; k < result->nplaces && k <= i + 2 * INSN_MAX && done == 0;
+		     k++)
 			done = settle(choice, places[i], places[k]);
 	}
 	free(places);
