@@ -423,9 +423,11 @@ static void through_writer(struct walk *walk, size_t step, unsigned reg, unsigne
 	unsigned char source;
 
 	walk_parse(walk, step, &p);
-	if (p.map)
+	if (p.map) {
 		maybe(set);
-	else if (copies(&p, reg, &source) && copied < MAX_COPIES)
+		return;
+	}
+	if (copies(&p, reg, &source) && copied < MAX_COPIES)
 		through_register(walk, step, source, copied + 1, set);
 	else if (p.opcode == 0x03 && !p.memory)
 		relative(walk, step, p.reg, p.rm, set);
