@@ -330,7 +330,7 @@ fail:
 }
 
 bool frame_landing_pads(const struct frame *frame, const unsigned char *table, size_t len,
-			object_pad_fn *each, void *data)
+			object_address_fn *each, void *data)
 {
 	struct cursor c = {table, table, table + len, frame->lsda, true, false};
 	uint64_t base = frame->begin;

@@ -50,6 +50,9 @@ void object_variables_in(const struct elf_file *file, const char *const *prefixe
 			 object_variable_fn *each, void *data);
 bool object_text_in(const struct elf_file *file, const char *text);
 
+/* object-pointers.c: see object_pointers. */
+bool object_pointers_in(const struct elf_file *file, object_address_fn *each, void *data);
+
 /* The function symbols of an object. */
 struct symbol_set {
 	struct object_symbol *items;
@@ -97,7 +100,7 @@ int frames_read(struct frames *frames, const struct elf_file *file);
 
 /* Calls `each` for the landing pads of a frame, whose table is given. @return false: not understood. */
 bool frame_landing_pads(const struct frame *frame, const unsigned char *table, size_t len,
-			object_pad_fn *each, void *data);
+			object_address_fn *each, void *data);
 
 /* Looks for the separate debug file of the object that was opened by `path`.
  * @return 0 with the file mapped, or -1 with errno (ENOENT: there is none). */

@@ -276,6 +276,22 @@ bool object_bounds(const struct object *object, uint64_t address, uint64_t *begi
 	return true;
 }
 
+bool object_frame(const struct object *object, size_t n, uint64_t *begin, uint64_t *end)
+{
+	struct frames *frames = object->frames;
+
+	if ((!frames->read && frames_read(frames, &object->file) < 0) || n >= frames->count)
+		return false;
+	*begin = frames->items[n].begin;
+	*end = frames->items[n].end;
+	return true;
+}
+
+bool object_pointers(const struct object *object, object_address_fn *each, void *data)
+{
+	return object_pointers_in(&object->file, each, data);
+}
+
 static const unsigned char *bytes_at(const struct object *object, uint64_t address, uint32_t flags,
 				     size_t *len)
 {
@@ -392,7 +408,7 @@ void object_attach(struct object *object, void *data, void (*release)(void *))
 	object->release = release;
 }
 
-bool object_landing_pads(const struct object *object, uint64_t address, object_pad_fn *each,
+bool object_landing_pads(const struct object *object, uint64_t address, object_address_fn *each,
 			 void *data)
 {
 	struct frames *frames = object->frames;

@@ -72,13 +72,20 @@ bool object_has_text(const struct object *object, const char *text);
  * @return false: unknown. */
 bool object_bounds(const struct object *object, uint64_t address, uint64_t *begin, uint64_t *end);
 
-/* An address that exceptions lead to. */
-typedef void object_pad_fn(void *data, uint64_t pad);
+/* @return whether .eh_frame has an entry `n`, of all by address: the piece of code that it is about. */
+bool object_frame(const struct object *object, size_t n, uint64_t *begin, uint64_t *end);
+
+typedef void object_address_fn(void *data, uint64_t address);
 
 /* Calls `each` for the landing pads of the code that holds `address`, which may lie in other pieces.
  * @return false: they are not known. */
-bool object_landing_pads(const struct object *object, uint64_t address, object_pad_fn *each,
+bool object_landing_pads(const struct object *object, uint64_t address, object_address_fn *each,
 			 void *data);
+
+/* Calls `each` for the addresses of code that stand in the file's data, or are written there when it is relocated;
+ * for numbers that look like one, too.
+ * @return false: there may be more, the file does not say where. */
+bool object_pointers(const struct object *object, object_address_fn *each, void *data);
 
 /* @return the file's bytes at `address`, `*len` of them up to the segment's end; NULL: no code of
  * the file lies there. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions that are looked at though nobody hooks them. C libraries, where hand-written code is, have fewer. */
+/* Pieces of code that are looked at though nobody hooks them. C libraries, where hand-written code is, have fewer. */
 #define ALL_MOST 20000
 
 /* A `ret` and the instructions before it, from the last to the first. */
@@ -22,9 +22,12 @@ struct rooms {
 	struct map
 		targets;  /* addresses that something leads to, other than the instruction before */
 	struct map exits; /* struct straight by the address of the `ret` */
-	struct map swept; /* pieces, by their beginnings */
+	struct map
+		taken; /* addresses of code that the program has as values: what is jumped to through them is known */
+	struct map swept;  /* pieces, by their beginnings */
 	struct map unsure; /* … whose jumps are not all known */
 	bool all;          /* all functions have been swept */
+	bool untold;       /* there may be more addresses of code in the file's data */
 	bool failed;       /* out of memory */
 };
 
@@ -43,6 +46,29 @@ static bool is_branch(const struct parse *p)
 	       (p->flow == PARSE_CALL && p->opcode == 0xe8);
 }
 
+/* An address of code that is a value. */
+static void take(void *data, uint64_t address)
+{
+	struct rooms *rooms = data;
+	size_t len;
+
+	if (!object_code(rooms->object, address, &len))
+		return;
+	note(rooms, &rooms->taken, address);
+	note(rooms, &rooms->targets, address);
+}
+
+/* What the instruction loads may be the address of a label. */
+static void take_value(struct rooms *rooms, const struct parse *p, uint64_t behind)
+{
+	if (p->flow != PARSE_NEXT)
+		return;
+	if (p->map == 0 && p->opcode == 0x8d && p->rip_relative)
+		take(rooms, behind + (uint64_t)(int64_t)p->disp);
+	else if (p->map == 0 && p->imm > 0 && !object_is_position_independent(rooms->object))
+		take(rooms, (uint64_t)p->imm);
+}
+
 /* Reads the piece from its beginning to its end, for branches in what no path was found to: the ways out of landing
  * pads. Data among the code may look like anything. */
 static void sweep(struct rooms *rooms, uint64_t begin, uint64_t end)
@@ -59,6 +85,7 @@ static void sweep(struct rooms *rooms, uint64_t begin, uint64_t end)
 		}
 		if (is_branch(&p))
 			note(rooms, &rooms->targets, p.target);
+		take_value(rooms, &p, at + p.len);
 	}
 }
 
@@ -136,15 +163,37 @@ static void learn_step(struct rooms *rooms, const struct walk *walk, size_t step
 		learn_exit(rooms, walk, step);
 }
 
-/* Everything that has a name, for branches to the middle of functions, which only hand-written code has. */
+/* Everything that has a name or an entry in .eh_frame, for branches to the middle of functions, which only hand-written
+ * code has. A name in the middle is led to from wherever it is known. */
 static void learn_all(struct rooms *rooms)
 {
 	size_t count;
 	const struct object_symbol *symbols = object_symbols(rooms->object, &count);
+	uint64_t begin;
+	uint64_t end;
 
 	rooms->all = true;
-	for (size_t i = 0; i < count && i < ALL_MOST && !rooms->failed; i++)
-		learn_piece(rooms, symbols[i].address);
+	for (size_t i = 0; i < count && !rooms->failed; i++) {
+		note(rooms, &rooms->targets, symbols[i].address);
+		if (i < ALL_MOST)
+			learn_piece(rooms, symbols[i].address);
+	}
+	for (size_t i = 0; i < ALL_MOST && object_frame(rooms->object, i, &begin, &end); i++)
+		learn_piece(rooms, begin);
+	rooms->untold = !object_pointers(rooms->object, take, rooms);
+}
+
+/* @return whether a jump to anywhere in the piece, that may also be one out of it, can lead to places that are not known
+ * one by one. Where labels are values, sums of them may be, too. */
+static bool has_labels(const struct rooms *rooms, const struct walk_piece *piece)
+{
+	if (rooms->untold)
+		return true;
+	for (uint64_t at = piece->begin + 1; at < piece->end; at++) {
+		if (map_get(&rooms->taken, at))
+			return true;
+	}
+	return false;
 }
 
 int rooms_learn(struct rooms *rooms, uint64_t address)
@@ -158,10 +207,12 @@ int rooms_learn(struct rooms *rooms, uint64_t address)
 	for (size_t i = 0; i < walk.nsteps && !walk.refused && !rooms->failed; i++)
 		learn_step(rooms, &walk, i);
 	for (unsigned i = 0; i < walk.npieces && !rooms->failed; i++) {
-		learn_piece(rooms, walk.pieces[i].begin);
+		const struct walk_piece *piece = &walk.pieces[i];
+		learn_piece(rooms, piece->begin);
 		/* A jump through a table of which nobody knows the extent may lead anywhere in it. */
-		if (walk.pieces[i].must_sweep || walk.refused)
-			note(rooms, &rooms->unsure, walk.pieces[i].begin);
+		if (piece->must_sweep || walk.refused || walk.ways_lost ||
+		    (piece->sweep && has_labels(rooms, piece)))
+			note(rooms, &rooms->unsure, piece->begin);
 	}
 	walk_free(&walk);
 	if (rooms->failed)
@@ -186,6 +237,7 @@ void rooms_free(struct rooms *rooms)
 		return;
 	map_free(&rooms->targets);
 	map_free_values(&rooms->exits);
+	map_free(&rooms->taken);
 	map_free(&rooms->swept);
 	map_free(&rooms->unsure);
 	free(rooms);
@@ -269,7 +321,7 @@ void rooms_entry(const struct rooms *rooms, uint64_t address, struct room *room)
 	settle(rooms, room);
 }
 
-void rooms_exit(const struct rooms *rooms, uint64_t address, struct room *room)
+void rooms_exit(const struct rooms *rooms, uint64_t address, uint64_t from, struct room *room)
 {
 	const struct straight *exit = map_get(&rooms->exits, address);
 	struct insn insn;
@@ -283,8 +335,8 @@ void rooms_exit(const struct rooms *rooms, uint64_t address, struct room *room)
 	room->len = insn.len;
 	/* Once something leads to where it begins it cannot begin earlier. */
 	for (unsigned i = 1; i < exit->count && room->len < ROOM_JUMP; i++) {
-		if (is_target(rooms, room->begin) || !decode(rooms, exit->starts[i], &insn) ||
-		    !insn_is_straight(&insn))
+		if (exit->starts[i] < from || is_target(rooms, room->begin) ||
+		    !decode(rooms, exit->starts[i], &insn) || !insn_is_straight(&insn))
 			break;
 		room->begin = exit->starts[i];
 		room->len += insn.len;

@@ -34,7 +34,8 @@ int rooms_learn(struct rooms *rooms, uint64_t address);
 /* At an entry, as the plan has it: the first instructions, whole ones. */
 void rooms_entry(const struct rooms *rooms, uint64_t address, struct room *room);
 
-/* At a `ret`: it and the straight instructions that lead to it, as many as are needed. */
-void rooms_exit(const struct rooms *rooms, uint64_t address, struct room *room);
+/* At a `ret`: it and the straight instructions that lead to it, as many as are needed.
+ * @param from  what lies before belongs to another jump; 0: nothing does. */
+void rooms_exit(const struct rooms *rooms, uint64_t address, uint64_t from, struct room *room);
 
 #endif

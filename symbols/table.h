@@ -4,12 +4,8 @@
 
 #include "symbols/walk.h"
 
-enum table_kind {
-	TABLE_NONE,    /* the jump leaves the function */
-	TABLE_FOUND,   /* it goes through this table, whose extent is known */
-	TABLE_UNKNOWN, /* it stays in the function */
-	TABLE_MAYBE,   /* one or the other */
-};
+/* A jump through more is one that stays in the function, nobody knows where. */
+#define TABLE_MOST 8
 
 struct table {
 	uint64_t address;
@@ -18,8 +14,16 @@ struct table {
 	unsigned char size; /* of an entry: 1, 2, 4 (signed, relative), or 8: an address */
 };
 
-/* What the indirect jump at `step` is, judged by the instructions that lead to it. */
-enum table_kind table_find(const struct walk *walk, size_t step, struct table *table);
+/* Where a jump may lead to: all of this. */
+struct table_set {
+	struct table tables[TABLE_MOST]; /* no two the same */
+	unsigned count;
+	bool leaves;  /* out of the function */
+	bool unknown; /* to some place in the function */
+};
+
+/* What the indirect jump at `step` is, judged by the instructions on all the ways to it that are known so far. */
+void table_find(struct walk *walk, size_t step, struct table_set *set);
 
 /* @return whether entry `i` could be read: the address it leads to. */
 bool table_entry(const struct walk *walk, const struct table *table, size_t i, uint64_t *target);

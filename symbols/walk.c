@@ -13,6 +13,11 @@
 
 /* A function with more takes longer to plan than its calls are worth. */
 #define MAX_STEPS 400000
+/* Of these, as many may be further ways to what is known. */
+#define MAX_WAYS (MAX_STEPS / 2)
+
+/* An indirect jump is judged again when more ways to it have been found, so often at most. */
+#define MAX_ROUNDS 16
 
 /* A walk that is refused for this begins anew, without what others have found. */
 static const char ANEW[] = "";
@@ -32,6 +37,12 @@ struct walk_part {
 	size_t nexits;
 	const char *refused;
 	bool unfit; /* cut by the limits, or still being made */
+};
+
+struct walk_jump {
+	size_t step;
+	struct table_set known; /* what has been followed */
+	bool judged;
 };
 
 /* @return the array with room for one item more, NULL when out of memory. */
@@ -75,8 +86,46 @@ static size_t add_step(struct walk *walk, unsigned piece, uint64_t address, size
 		walk->refused = "it is too large";
 		return WALK_NO_STEP;
 	}
-	steps[walk->nsteps] = (struct walk_step){address, previous, piece, depth};
-	return walk->nsteps++;
+	struct walk_piece *in = &walk->pieces[piece];
+	uint32_t *latest = &in->latest[address - in->begin];
+	steps[walk->nsteps] = (struct walk_step){
+		.address = address,
+		.previous = previous,
+		.piece = piece,
+		.depth = depth,
+		.same = *latest,
+	};
+	*latest = (uint32_t)++walk->nsteps;
+	return walk->nsteps - 1;
+}
+
+/* Notes one more way, from the step `previous`, to an instruction that has been reached. */
+static void add_way(struct walk *walk, struct walk_piece *piece, uint64_t address, size_t previous,
+		    int32_t depth)
+{
+	uint32_t latest = piece->latest[address - piece->begin];
+
+	/* Tables lead to the same place again and again. */
+	if (previous == WALK_NO_STEP || (latest && walk->steps[latest - 1].previous == previous))
+		return;
+	if (walk->nsteps >= MAX_WAYS)
+		walk->ways_lost = true;
+	else
+		add_step(walk, (unsigned)(piece - walk->pieces), address, previous, depth);
+}
+
+size_t walk_way(const struct walk *walk, size_t step)
+{
+	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+
+	return piece->latest[walk->steps[step].address - piece->begin] - 1;
+}
+
+size_t walk_other_way(const struct walk *walk, size_t way)
+{
+	uint32_t same = walk->steps[way].same;
+
+	return same ? same - 1 : WALK_NO_STEP;
 }
 
 struct walk_piece *walk_piece_at(struct walk *walk, uint64_t address)
@@ -96,16 +145,19 @@ static bool is_marked(const struct walk_piece *piece, uint64_t address, unsigned
 /* Notes that control comes to `address` from the step `previous`. */
 static void come_to(struct walk *walk, struct walk_piece *piece, uint64_t address, size_t previous)
 {
-	if (is_marked(piece, address, FIRST))
+	int32_t depth = previous == WALK_NO_STEP ? 0 : walk->steps[previous].depth;
+
+	if (is_marked(piece, address, FIRST)) {
+		add_way(walk, piece, address, previous, depth);
 		return;
+	}
 	size_t *todo = with_room(walk->todo, walk->ntodo, &walk->todo_size, sizeof(*todo));
 	if (!todo) {
 		walk->failed = true;
 		return;
 	}
 	walk->todo = todo;
-	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous,
-			       previous == WALK_NO_STEP ? 0 : walk->steps[previous].depth);
+	size_t step = add_step(walk, (unsigned)(piece - walk->pieces), address, previous, depth);
 	if (step != WALK_NO_STEP)
 		todo[walk->ntodo++] = step;
 }
@@ -126,7 +178,10 @@ static struct walk_piece *add_piece(struct walk *walk, uint64_t address, unsigne
 	if (!piece.code || len < piece.end - piece.begin)
 		return NULL;
 	piece.marks = calloc(piece.end - piece.begin, 1);
-	if (!piece.marks) {
+	piece.latest = calloc(piece.end - piece.begin, sizeof(*piece.latest));
+	if (!piece.marks || !piece.latest) {
+		free(piece.marks);
+		free(piece.latest);
 		walk->failed = true;
 		return NULL;
 	}
@@ -383,35 +438,86 @@ static bool is_sound(struct walk *walk, size_t step, const struct table *table)
 	return local;
 }
 
-static void indirect_jump(struct walk *walk, size_t step)
+/* @return whether the table's extent is known, and it has been followed. */
+static bool follow(struct walk *walk, size_t step, const struct table *table)
 {
-	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
-	struct table table;
 	uint64_t target = 0;
 
-	enum table_kind kind = table_find(walk, step, &table);
-	if (kind == TABLE_FOUND && table.count && is_sound(walk, step, &table)) {
-		for (size_t i = 0; i < table.count; i++) {
-			if (table_entry(walk, &table, i, &target) &&
-			    !go_to(walk, step, target, true))
-				want_sweep(walk, step, true);
-		}
-		return;
+	if (!table->count || !is_sound(walk, step, table))
+		return false;
+	for (size_t i = 0; i < table->count; i++) {
+		if (table_entry(walk, table, i, &target) && !go_to(walk, step, target, true))
+			want_sweep(walk, step, true);
 	}
+	return true;
+}
+
+/* What else can be said of a jump through a table that is not to be followed. */
+static void judge_table(const struct walk *walk, const struct walk_piece *piece,
+			const struct table *table, struct table_set *set)
+{
+	uint64_t target = 0;
+
 	/* The first entry tells a switch from a table of functions, if it is in the file. */
-	if (kind == TABLE_FOUND && table.size == 8) {
-		bool known = table_entry(walk, &table, 0, &target) && target != 0;
-		kind = !known                                          ? TABLE_MAYBE
-		       : target >= piece->begin && target < piece->end ? TABLE_UNKNOWN
-								       : TABLE_NONE;
+	bool known = table->size == 8 && table_entry(walk, table, 0, &target) && target != 0;
+	bool inside = target >= piece->begin && target < piece->end;
+
+	set->leaves |= table->size == 8 && !(known && inside);
+	set->unknown |= table->size != 8 || !known || inside;
+}
+
+static bool is_same_set(const struct table_set *a, const struct table_set *b)
+{
+	bool same = a->count == b->count && a->leaves == b->leaves && a->unknown == b->unknown;
+
+	for (unsigned i = 0; same && i < a->count; i++) {
+		const struct table *x = &a->tables[i];
+		const struct table *y = &b->tables[i];
+		same = x->address == y->address && x->base == y->base && x->count == y->count &&
+		       x->size == y->size;
+	}
+	return same;
+}
+
+static void judge(struct walk *walk, size_t number)
+{
+	size_t step = walk->jumps[number].step;
+	const struct walk_piece *piece = &walk->pieces[walk->steps[step].piece];
+	struct table_set set;
+
+	table_find(walk, step, &set);
+	if (walk->jumps[number].judged && is_same_set(&set, &walk->jumps[number].known))
+		return;
+	walk->jumps[number].known = set;
+	walk->jumps[number].judged = true;
+	for (unsigned i = 0; i < set.count; i++) {
+		if (!follow(walk, step, &set.tables[i]))
+			judge_table(walk, piece, &set.tables[i], &set);
 	}
 	/* The way out begins where the way in ended. */
 	int32_t depth = walk->steps[step].depth;
-	if (depth != 0 && depth != REGS_DEPTH_UNKNOWN)
-		kind = TABLE_UNKNOWN;
-	want_sweep(walk, step, kind != TABLE_NONE);
-	if (kind == TABLE_NONE || kind == TABLE_MAYBE)
+	if (set.leaves && depth != 0 && depth != REGS_DEPTH_UNKNOWN) {
+		set.leaves = false;
+		set.unknown = true;
+	}
+	if (set.leaves || set.unknown)
+		want_sweep(walk, step, set.unknown);
+	if (set.leaves)
 		add_exit(walk, walk->steps[step].address, true);
+}
+
+static void indirect_jump(struct walk *walk, size_t step)
+{
+	struct walk_jump *jumps =
+		with_room(walk->jumps, walk->njumps, &walk->jumps_size, sizeof(*jumps));
+
+	if (!jumps) {
+		walk->failed = true;
+		return;
+	}
+	walk->jumps = jumps;
+	jumps[walk->njumps] = (struct walk_jump){.step = step};
+	judge(walk, walk->njumps++);
 }
 
 /* @return whether the path ends with this instruction. */
@@ -499,10 +605,12 @@ static void take(struct walk *walk, size_t step, bool idle)
 				run_on(walk, step, at);
 			return;
 		}
-		if (is_marked(piece, at, FIRST))
+		int32_t depth = regs_depth_behind(&p, walk->steps[step].depth);
+		if (is_marked(piece, at, FIRST)) {
+			add_way(walk, piece, at, step, depth);
 			return;
-		step = add_step(walk, number, at, step,
-				regs_depth_behind(&p, walk->steps[step].depth));
+		}
+		step = add_step(walk, number, at, step, depth);
 		if (step == WALK_NO_STEP)
 			return;
 	}
@@ -512,6 +620,27 @@ static void take_all(struct walk *walk)
 {
 	while (walk->ntodo && !walk->refused && !walk->failed)
 		take(walk, walk->todo[--walk->ntodo], false);
+}
+
+/* Takes what is to be taken, and judges the indirect jumps again by all the ways that lead to them: compilers make one
+ * jump of several, with a table for each way. */
+static void take_everything(struct walk *walk)
+{
+	size_t judged = 0; /* by so many steps */
+
+	for (unsigned round = 0; !walk->refused && !walk->failed; round++) {
+		take_all(walk);
+		if (walk->nsteps == judged)
+			break;
+		walk->ways_lost |= round == MAX_ROUNDS;
+		if (walk->ways_lost)
+			break;
+		judged = walk->nsteps;
+		for (size_t i = 0; i < walk->njumps && !walk->refused && !walk->failed; i++)
+			judge(walk, i);
+	}
+	for (size_t i = 0; walk->ways_lost && i < walk->njumps; i++)
+		want_sweep(walk, walk->jumps[i].step, true);
 }
 
 /* @return whether the piece is instructions from its beginning to its end, and those that were
@@ -546,11 +675,9 @@ static void sweep(struct walk *walk, struct walk_piece *piece)
 	struct parse p;
 
 	piece->swept = true;
-	if (!is_all_code(walk, piece)) {
-		if (piece->must_sweep)
-			walk->refused = "it has a jump that cannot be followed";
+	piece->has_data = !is_all_code(walk, piece);
+	if (piece->has_data)
 		return;
-	}
 	for (uint64_t at = piece->begin; at < piece->end; at += p.len) {
 		if (walk->refused || walk->failed)
 			return;
@@ -588,15 +715,20 @@ static void walk_all(struct walk *walk, uint64_t address)
 	walk->function = address;
 	walk->entry = entry_of(piece, address);
 	come_to(walk, piece, address, WALK_NO_STEP);
-	take_all(walk);
+	take_everything(walk);
 	for (bool again = true; again && !walk->refused && !walk->failed;) {
 		again = false;
 		for (unsigned i = 0; i < walk->npieces; i++) {
 			if (walk->pieces[i].sweep && !walk->pieces[i].swept) {
 				sweep(walk, &walk->pieces[i]);
+				take_everything(walk);
 				again = true;
 			}
 		}
+	}
+	for (unsigned i = 0; i < walk->npieces; i++) {
+		if (walk->pieces[i].must_sweep && walk->pieces[i].has_data && !walk->refused)
+			walk->refused = "it has a jump that cannot be followed";
 	}
 }
 
@@ -616,8 +748,11 @@ int walk_function(struct walk *walk, uint64_t address)
 
 void walk_free(struct walk *walk)
 {
-	for (unsigned i = 0; i < walk->npieces; i++)
+	for (unsigned i = 0; i < walk->npieces; i++) {
 		free(walk->pieces[i].marks);
+		free(walk->pieces[i].latest);
+	}
+	free(walk->jumps);
 	free(walk->steps);
 	free(walk->todo);
 	free(walk->exits);

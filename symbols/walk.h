@@ -26,20 +26,24 @@ struct walk_piece {
 	uint64_t end;
 	const unsigned char *code;
 	unsigned char *marks; /* one for each byte */
+	uint32_t *latest;     /* the same: 1 + the last step that was noted there, 0: none */
 	unsigned depth;       /* tail calls away from the function */
 	bool sweep;           /* a jump may lead to anywhere in it */
 	bool must_sweep;
 	bool swept;
+	bool has_data;       /* it cannot be swept */
 	int32_t sweep_depth; /* of the stack, at that jump */
 };
 
 /* An instruction that was reached, and the one from which: the steps back lead to the entry on a
- * way that the program can take. */
+ * way that the program can take. An instruction has a step for each way that leads to it. */
 struct walk_step {
 	uint64_t address;
 	size_t previous; /* WALK_NO_STEP: none */
 	unsigned piece;
 	int32_t depth; /* of the stack before it, below the entry's; REGS_DEPTH_UNKNOWN */
+	uint32_t same; /* 1 + another step at this address, 0: no more */
+	uint32_t seen; /* by this search; of the latest step at an address */
 };
 
 struct walk_exit {
@@ -53,6 +57,7 @@ struct walk_cache {
 };
 
 struct walk_part;
+struct walk_jump;
 
 struct walk {
 	const struct object *object;
@@ -75,6 +80,12 @@ struct walk {
 	struct walk_exit *exits;
 	size_t nexits;
 	size_t exits_size;
+	struct walk_jump *jumps; /* those that are indirect */
+	size_t njumps;
+	size_t jumps_size;
+	uint32_t searches; /* that have been made through the steps */
+	size_t searched;   /* instructions that they have looked at */
+	bool ways_lost;    /* not every way to an instruction has its step: there were too many */
 	uint64_t function;
 	uint64_t entry;      /* where the entry's breakpoint will be */
 	bool loops;          /* a jump leads there */
@@ -91,6 +102,11 @@ void walk_cache_free(struct walk_cache *cache);
 /* @return whether an instruction that was reached has the byte at `address` inside, not as its
  * first. */
 bool walk_is_inside(const struct walk *walk, uint64_t address);
+
+/* @return a step at the same address as `step`, the first of all of them. */
+size_t walk_way(const struct walk *walk, size_t step);
+/* @return the one behind `way`, WALK_NO_STEP: no more. */
+size_t walk_other_way(const struct walk *walk, size_t way);
 
 /* The instruction of a step, once more. */
 void walk_parse(const struct walk *walk, size_t step, struct parse *parse);

@@ -65,6 +65,19 @@ def test_without_emulation(runner, form, case):
 	assert not any(trace.lost() for trace in run.traces), run.stderr
 
 
+LABELS = some(*(f"gcc.{link}.{level}" for link in ("pie", "no-pie") for level in ("O1", "O2", "Os")), "gcc.static.O1", "clang.pie.O2",
+	      "clang.no-pie.Os")
+
+
+@pytest.mark.parametrize("form", LABELS)
+def test_labels(runner, form):
+	"""Jumps through more tables than one, and to what stands in memory: every way out is known."""
+	native = runner.native([form.build("hooks_labels"), "40"])
+	run = traced(runner, form, "hooks_labels", "40", ["--capture", "stops"])
+	same_outside(native, run)
+	same_functions(run)
+
+
 def func_events(run):
 	return sorted((event for event in run.events if event.cat == "FUNC"), key=lambda event: event.id)
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from lib.hooked import consistent, same_calls, same_functions, seen, some
+from lib.hooked import Func, consistent, same_calls, same_functions, seen, some
 from lib.run import EXTRA, exit_line_agrees
 from lib.trace import Trace
 
@@ -50,6 +50,26 @@ def test_calls_are_those_of_the_program(runner, form, case, monkeypatch):
 	if case in ("recursion", "longjmp", "siglongjmp", "signals"):
 		assert records > 50
 	exit_line_agrees(run)
+
+
+@pytest.mark.parametrize("form", some(*(f"gcc.{link}.{level}" for link in ("pie", "no-pie") for level in ("O1", "O2", "Os")), "gcc.static.O1",
+				      "clang.pie.O2", "clang.no-pie.Os"))
+def test_labels(runner, form):
+	"""No jump is placed over what a value leads to."""
+	args = [form.build("hooks_labels"), "40"]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "hooked_*", *INSIDE])
+	assert (run.status, run.stdout, run.program_stderr) == (native.status, native.stdout, native.stderr)
+	same_functions(run)
+	assert census(run)[0] > 50 or form.static
+
+
+def test_short_functions_do_not_stop(runner):
+	"""The room of an exit is behind it where the entry's is before."""
+	form, = some("gcc.pie.O2")
+	run = runner.traced([form.values[0].build("hooks_labels"), "500"], ["-x", "hooked_short", *INSIDE])
+	same_functions(run, {"hooked_short": Func(500, 0, 500 * 23)})
+	assert int(re.search(rb"(\d+) stops", run.stderr)[1]) < 200
 
 
 PROGRAM = r"""

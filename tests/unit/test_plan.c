@@ -93,6 +93,21 @@ __asm__(".text\n.p2align 4\n"
 	/* Extent unknown: all the rest is looked at, and the padding behind it is no code. */
 	BEGIN(t_far) ENTRY(t_far) "lea t_fars(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
 		"t_far0:" RET(t_far) "ret\n inc %eax\n" RET(t_far) "ret\n nopw 0(%rax,%rax)\n" END(t_far)
+	/* One jump with a table for each way that leads to it: one behind the other, loaded before the ways meet, and with
+	 * an extent of its own. */
+	BEGIN(t_two_tables) ENTRY(t_two_tables) "and $1,%edi\n lea t_first(%rip),%rdx\n mov (%rdx,%rdi,8),%rax\n 1: jmp *%rax\n"
+		"t_first0: and $1,%esi\n lea t_second(%rip),%rdx\n mov (%rdx,%rsi,8),%rax\n jmp 1b\n t_first1:"
+		RET(t_two_tables) "ret\n t_second0: inc %eax\n" RET(t_two_tables) "ret\n t_second1: dec %eax\n"
+		RET(t_two_tables) "ret\n dec %eax\n ret\n" END(t_two_tables)
+	BEGIN(t_two_extents) ENTRY(t_two_extents) "lea t_narrow(%rip),%rdx\n and $1,%edi\n 1: movslq (%rdx,%rdi,4),%rax\n"
+		"add %rdx,%rax\n jmp *%rax\n t_narrow0: and $3,%edi\n jmp 1b\n t_narrow1:" RET(t_two_extents) "ret\n"
+		"t_narrow2: inc %eax\n" RET(t_two_extents) "ret\n t_narrow3: dec %eax\n" RET(t_two_extents) "ret\n"
+		"dec %eax\n ret\n" END(t_two_extents)
+	/* Which of two tables is not said: everything is looked at. */
+	BEGIN(t_two_bases) ENTRY(t_two_bases) "and $1,%esi\n test %edi,%edi\n je 1f\n lea t_base1(%rip),%rdx\n jmp 2f\n"
+		"1: lea t_base2(%rip),%rdx\n 2: movslq (%rdx,%rsi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
+		"t_base10:" RET(t_two_bases) "ret\n t_base11: inc %eax\n" RET(t_two_bases) "ret\n"
+		"t_base20: dec %eax\n" RET(t_two_bases) "ret\n" END(t_two_bases)
 	/* A table of functions: the jump leaves. */
 	BEGIN(t_functions) ENTRY(t_functions) "lea t_pointers(%rip),%rax\n cmp $1,%edi\n ja 1f\n mov %edi,%edi\n"
 		TAIL(t_functions) "jmp *(%rax,%rdi,8)\n 1:" RET(t_functions) "ret\n" END(t_functions)
@@ -122,8 +137,11 @@ __asm__(".text\n.p2align 4\n"
 	"t_bytes: .fill 130,1,0\n"
 	"t_masked: .long t_mask0-t_masked, t_mask1-t_masked\n"
 	"t_fars: .long t_far0-t_fars\n"
+	"t_narrow: .long t_narrow0-t_narrow, t_narrow1-t_narrow, t_narrow2-t_narrow, t_narrow3-t_narrow\n"
+	"t_base1: .long t_base10-t_base1, t_base11-t_base1\n t_base2: .long t_base20-t_base2, t_base11-t_base2\n"
 	".section .data.rel.ro,\"aw\"\n.p2align 3\n"
 	"t_pointers: .quad t_two, t_plain\n"
+	"t_first: .quad t_first0, t_first1\n t_second: .quad t_second0, t_second1\n"
 	".data\n.p2align 3\nt_slot: .quad 0\n"
 	".section plan_nameless,\"aw\"\n .quad t_nameless\n"
 	".previous\n.text\n");
@@ -222,6 +240,8 @@ static void test_places(void **state)
 		"t_mask",         "t_far",
 		"t_functions",    "t_goto",
 		"t_frame",        "t_frees",
+		"t_two_tables",   "t_two_extents",
+		"t_two_bases",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -17,10 +17,11 @@
 
 #define BEGIN(name) ".globl " #name "\n.type " #name ",@function\n" #name ":\n.cfi_startproc\n"
 #define END(name)   ".cfi_endproc\n.size " #name ",.-" #name "\n"
-/* Here the jump of the place at `at` begins, and takes so many bytes; 0: it is refused. */
+/* Here the jump of the place at `at` begins, and takes so many bytes; 0: it is refused. They are told by their distances:
+ * an address in the data would be one that the program may jump to. */
 #define ROOM(name, at, len)                                                                        \
-	"77: .pushsection room_places,\"aw\"\n.quad 77b, " #name ", " #at ", " #len                \
-	"\n.popsection\n"
+	"77: .pushsection room_places,\"aw\"\n.quad 77b-" #name ", " #name ", " #at "-" #name      \
+	", " #len "\n.popsection\n"
 
 /* clang-format off */
 __asm__(".text\n.p2align 4\n"
@@ -55,16 +56,47 @@ __asm__(".text\n.p2align 4\n"
 		"movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n w_case0: mov $1,%eax\n"
 		ROOM(w_switch, w_case1, 0) "w_case1: ret\n 1: mov $2,%eax\n" ROOM(w_switch, w_switch_ret, 5)
 		"mov $4,%al\n pop %r8\n w_switch_ret: ret\n" END(w_switch)
+	/* What a table leads to is come to by the instruction before, too. */
+	BEGIN(w_falls) ROOM(w_falls, w_falls, 0) "mov %rdi,%rax\n w_fall0: add %esi,%edx\n movzbl (%rax),%ecx\n inc %rax\n"
+		"lea w_falling(%rip),%r8\n and $1,%ecx\n movslq (%r8,%rcx,4),%rcx\n add %r8,%rcx\n jmp *%rcx\n"
+		"w_fall1: mov %edx,%eax\n" ROOM(w_falls, w_falls_ret, 7) "add $1000,%edx\n w_falls_ret: ret\n" END(w_falls)
+	/* One jump of two, each with a table of its own. */
+	BEGIN(w_both) ROOM(w_both, w_both, 7) "lea w_both1(%rip),%rdx\n and $1,%edi\n mov (%rdx,%rdi,8),%rax\n"
+		"1: jmp *%rax\n w_both10: lea w_both2(%rip),%rdx\n and $1,%esi\n mov (%rdx,%rsi,8),%rax\n jmp 1b\n"
+		"w_both11: mov $3,%eax\n" ROOM(w_both, w_both_ret, 6) "add $4,%rax\n pop %rcx\n w_both_ret: ret\n"
+		"w_both20: mov $5,%eax\n ret\n mov $6,%eax\n mov $4,%ecx\n" ROOM(w_both, w_both_ret2, 0)
+		"w_both21: nop\n w_both_ret2: ret\n mov $2,%ecx\n" END(w_both)
+	/* Labels that others have in their hands. */
+	BEGIN(w_threads) ROOM(w_threads, w_threads, 0) "mov (%rdi),%rax\n add $8,%rdi\n jmp *%rax\n"
+		"w_thread0: add %esi,%edx\n mov %edx,%eax\n" ROOM(w_threads, w_threads_ret, 0)
+		"w_thread1: mov %edx,%eax\n pop %rcx\n pop %rdx\n w_threads_ret: ret\n" END(w_threads)
+	BEGIN(w_tells) ROOM(w_tells, w_tells, 0) "lea 1f(%rip),%rax\n mov %rax,(%rdi)\n mov (%rsi),%rax\n jmp *%rax\n"
+		"1: mov %edx,%eax\n" ROOM(w_tells, w_tells_ret, 0) "mov $2,%ecx\n w_tells_ret: ret\n" END(w_tells)
+	/* A jump out of the function, of which nobody has a label. */
+	BEGIN(w_leaves) ROOM(w_leaves, w_leaves, 6) "test %edi,%edi\n mov %edi,%eax\n je 1f\n mov 8(%rsi),%rax\n jmp *%rax\n"
+		"1: mov %edx,%eax\n" ROOM(w_leaves, w_leaves_ret, 6) "mov $2,%ecx\n w_leaves_ret: ret\n" END(w_leaves)
+	/* A function that begins inside another. */
+	BEGIN(w_two) ROOM(w_two, w_two, 0) "xor %esi,%esi\n .globl w_other\n .type w_other,@function\n w_other: mov %edi,%eax\n"
+		"add %esi,%eax\n" ROOM(w_two, w_two_ret, 6) "mov $3,%ecx\n w_two_ret: ret\n .size w_other,.-w_other\n" END(w_two)
+	/* Padding follows. */
+	".p2align 4\n" BEGIN(w_short) "mov 8(%rdi),%rax\n imul 16(%rdi),%rax\n add (%rdi),%rax\n"
+		"ret\n" END(w_short) ".p2align 4\n"
+	/* Code without a name leads into it. */
+	BEGIN(w_named) ROOM(w_named, w_named, 0) "xor %esi,%esi\n 8: mov %edi,%eax\n mov $3,%ecx\n ret\n" END(w_named)
+	".cfi_startproc\n mov %esi,%edx\n jmp 8b\n.cfi_endproc\n"
 	/* Its extent is unknown. */
 	BEGIN(w_far) ROOM(w_far, w_far, 0) "lea w_fars(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n"
 		"w_far0: mov $7,%eax\n" ROOM(w_far, w_far_ret, 0) "w_far_ret: ret\n mov $1,%eax\n ret\n" END(w_far)
 	".section .rodata\n.p2align 2\n w_table: .long w_case0-w_table, w_case1-w_table\n"
 	"w_fars: .long w_far0-w_fars\n"
+	"w_falling: .long w_fall0-w_falling, w_fall1-w_falling\n"
+	".section .data.rel.ro,\"aw\"\n.p2align 3\n w_both1: .quad w_both10, w_both11\n w_both2: .quad w_both20, w_both21\n"
+	".quad w_thread0, w_thread1\n"
 	".previous\n.text\n");
 /* clang-format on */
 
 struct expected {
-	uint64_t begin;
+	uint64_t begin; /* from the function's beginning, as `at` is */
 	uint64_t function;
 	uint64_t at;
 	uint64_t len;
@@ -88,6 +120,7 @@ static void test_rooms(void **state)
 	struct rooms *rooms = rooms_new(object, f->decoder);
 	uint64_t bias = own_bias(object);
 	struct room room;
+	unsigned wrong = 0;
 
 	assert_non_null(rooms);
 	for (const struct expected *e = __start_room_places; e != __stop_room_places; e++)
@@ -97,14 +130,15 @@ static void test_rooms(void **state)
 		assert_non_null(plan);
 		assert_null(plan->refused);
 		const struct plan_place *place = plan->places;
-		while (place < plan->places + plan->nplaces && place->address != e->at - bias)
+		while (place < plan->places + plan->nplaces &&
+		       place->address != plan->function + e->at)
 			place++;
 		assert_true(place < plan->places + plan->nplaces);
 		if (place->kind == PLAN_ENTRY)
 			rooms_entry(rooms, place->address, &room);
 		else
-			rooms_exit(rooms, place->address, &room);
-		bool right = e->len ? !room.refused && room.begin == e->begin - bias &&
+			rooms_exit(rooms, place->address, 0, &room);
+		bool right = e->len ? !room.refused && room.begin == plan->function + e->begin &&
 					      room.len == e->len
 				    : room.refused != NULL;
 		if (!right)
@@ -112,8 +146,29 @@ static void test_rooms(void **state)
 				    (long)(e - __start_room_places),
 				    (unsigned long)(room.begin + bias - e->function), room.len,
 				    room.refused ? room.refused : "fits");
-		assert_true(right);
+		wrong += !right;
 	}
+	assert_int_equal(wrong, 0);
+	rooms_free(rooms);
+}
+
+/* What is taken up to a limit, padding gives. */
+static void test_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct object *object = objects_get(f->objects, "/proc/self/exe");
+	struct rooms *rooms = rooms_new(object, f->decoder);
+	uint64_t function = object_named(object, "w_short", NULL)->address;
+	uint64_t ret = function + 12;
+	struct room room;
+
+	assert_int_equal(rooms_learn(rooms, function), 0);
+	rooms_exit(rooms, ret, 0, &room);
+	assert_true(!room.refused && room.begin == ret - 8 && room.len == 9);
+	rooms_exit(rooms, ret, ret - 3, &room);
+	assert_true(!room.refused && room.begin == ret - 3 && room.len == 5);
+	rooms_exit(rooms, ret, ret - 2, &room);
+	assert_non_null(room.refused);
 	rooms_free(rooms);
 }
 
@@ -211,7 +266,7 @@ static void take_census(struct fixture *f, const char *path, struct census *cens
 				census->entries_found += !room.refused;
 			} else if (place->kind == PLAN_RET) {
 				census->exits++;
-				rooms_exit(rooms, place->address, &room);
+				rooms_exit(rooms, place->address, 0, &room);
 				census->exits_found += !room.refused;
 			}
 			if (!room.refused)
@@ -263,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rooms),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_more),
 	};

@@ -85,25 +85,31 @@ static bool wants_jump(const struct hook_place *place)
 	return place->exits && !place->stops && !place->mixed;
 }
 
-/* @return 0, or -1 with errno ENOMEM. */
-static int find_jump(struct hooks *hooks, const struct object *object, const struct rooms *rooms,
-		     struct hook_place *place)
+/* An object's jumps, while they are being chosen. */
+struct choice {
+	struct hooks *hooks;
+	const struct object *object;
+	struct rooms *rooms;
+};
+
+/* @param from  the jump of an exit must not begin before. @return 0, or -1 with errno ENOMEM. */
+static int find_jump(const struct choice *choice, struct hook_place *place, uint64_t from)
 {
 	bool exit = !place->function;
 	struct room room;
 	size_t len = 0;
 
 	if (exit)
-		rooms_exit(rooms, place->address, &room);
+		rooms_exit(choice->rooms, place->address, from, &room);
 	else
-		rooms_entry(rooms, place->address, &room);
-	const unsigned char *code = object_code(object, room.begin, &len);
+		rooms_entry(choice->rooms, place->address, &room);
+	const unsigned char *code = object_code(choice->object, room.begin, &len);
 	if (room.refused || !code || len < room.len)
 		return 0;
 	struct hook_jump *jump = malloc(sizeof(*jump));
 	if (!jump)
 		return -1;
-	if (hook_jump_make(jump, hooks->decoder, &room, exit, code) < 0) {
+	if (hook_jump_make(jump, choice->hooks->decoder, &room, exit, code) < 0) {
 		free(jump);
 		return 0;
 	}
@@ -136,20 +142,31 @@ static void drop_jump(struct hook_place *place)
 	place->jump = NULL;
 }
 
-/* Of two places that would share bytes at most one has a jump, and the other is not inside that. */
-static void settle(struct hook_place *a, struct hook_place *b)
+static bool share_bytes(const struct hook_place *a, const struct hook_place *b)
 {
-	if (end_byte(a) <= first_byte(b) || end_byte(b) <= first_byte(a))
-		return;
-	struct hook_place *exit = a->function ? b : a;
-	drop_jump(exit);
-	if (end_byte(a) <= first_byte(b) || end_byte(b) <= first_byte(a))
-		return;
-	drop_jump(a);
-	drop_jump(b);
+	return end_byte(a) > first_byte(b) && end_byte(b) > first_byte(a);
 }
 
-static int settle_all(struct hook_object *result)
+/* Of two places no jump of one may have bytes of the other's: an exit may find its room behind, or has none.
+ * @return 0, or -1 with errno ENOMEM. */
+static int settle(const struct choice *choice, struct hook_place *a, struct hook_place *b)
+{
+	if (!share_bytes(a, b))
+		return 0;
+	struct hook_place *exit = a->function || (!b->function && b->address > a->address) ? b : a;
+	uint64_t from = end_byte(exit == a ? b : a);
+	bool again = exit->jump && !exit->function && exit->address >= from;
+	drop_jump(exit);
+	if (again && find_jump(choice, exit, from) < 0)
+		return -1;
+	if (share_bytes(a, b)) {
+		drop_jump(a);
+		drop_jump(b);
+	}
+	return 0;
+}
+
+static int settle_all(const struct choice *choice, struct hook_object *result)
 {
 	struct hook_place **places = calloc(result->nplaces + 1, sizeof(struct hook_place *));
 
@@ -158,13 +175,15 @@ static int settle_all(struct hook_object *result)
 	for (size_t i = 0; i < result->nplaces; i++)
 		places[i] = &result->places[i];
 	qsort(places, result->nplaces, sizeof(struct hook_place *), by_first_byte);
-	for (size_t i = 0; i < result->nplaces; i++) {
+	int done = 0;
+	for (size_t i = 0; i < result->nplaces && done == 0; i++) {
 		/* As many as can begin within one room; one that has lost its jump begins later. */
-		for (size_t k = i + 1; k < result->nplaces && k <= i + 2 * INSN_MAX; k++)
-			settle(places[i], places[k]);
+		for (size_t k = i + 1; k < result->nplaces && k <= i + 2 * INSN_MAX && done == 0;
+		     k++)
+			done = settle(choice, places[i], places[k]);
 	}
 	free(places);
-	return 0;
+	return done;
 }
 
 static void count_jumps(struct hooks *hooks, const struct hook_object *result)
@@ -185,23 +204,23 @@ static void count_jumps(struct hooks *hooks, const struct hook_object *result)
 
 int hook_jumps_find(struct hooks *hooks, const struct object *object, struct hook_object *result)
 {
-	struct rooms *rooms = NULL;
+	struct choice choice = {hooks, object, NULL};
 	int done = 0;
 
 	for (size_t i = 0; i < result->nfunctions && done == 0; i++) {
 		if (!result->functions[i].recorded)
 			continue;
-		if (!rooms)
-			rooms = rooms_new(object, hooks->decoder);
-		done = rooms ? rooms_learn(rooms, result->functions[i].address) : -1;
+		if (!choice.rooms)
+			choice.rooms = rooms_new(object, hooks->decoder);
+		done = choice.rooms ? rooms_learn(choice.rooms, result->functions[i].address) : -1;
 	}
-	for (size_t i = 0; rooms && i < result->nplaces && done == 0; i++) {
+	for (size_t i = 0; choice.rooms && i < result->nplaces && done == 0; i++) {
 		if (wants_jump(&result->places[i]))
-			done = find_jump(hooks, object, rooms, &result->places[i]);
+			done = find_jump(&choice, &result->places[i], 0);
 	}
-	if (rooms && done == 0)
-		done = settle_all(result);
-	rooms_free(rooms);
+	if (choice.rooms && done == 0)
+		done = settle_all(&choice, result);
+	rooms_free(choice.rooms);
 	count_jumps(hooks, result);
 	return done;
 }
