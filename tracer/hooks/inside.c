@@ -414,6 +414,33 @@ static uint64_t jump_address(const struct hook_point *point)
 	return point->address - (point->place->address - point->place->jump->begin);
 }
 
+/* What a jump has displaced goes back. Others may run: none of them finds half of it, for a breakpoint keeps them from
+ * there until the rest has been written, and whoever has hit that begins again. */
+static int write_back(struct task *task, uint64_t begin, const unsigned char *bytes, size_t len)
+{
+	const unsigned char breakpoint = ARCH_BREAKPOINT;
+
+	if (task->mm->refs == 1)
+		return memory_write(task, begin, bytes, len);
+	if (memory_write(task, begin, &breakpoint, 1) < 0 ||
+	    memory_write(task, begin + 1, bytes + 1, len - 1) < 0)
+		return -1;
+	return memory_write(task, begin, bytes, 1);
+}
+
+/* A breakpoint at a return address may lie on the jump's first byte: it stays, on what is there now. */
+static void keep_return(const struct hook_space *space, uint64_t begin, const struct insn *insn,
+			unsigned char *byte)
+{
+	struct hook_point *point = map_get(&space->points, begin);
+
+	if (!point || point->place)
+		return;
+	point->insn = *insn;
+	if (!point->lifted)
+		*byte = ARCH_BREAKPOINT;
+}
+
 int hook_point_take_out(struct task *task, const struct hook_point *point)
 {
 	unsigned char bytes[ROOM_JUMP * INSN_MAX];
@@ -427,8 +454,9 @@ int hook_point_take_out(struct task *task, const struct hook_point *point)
 		memcpy(bytes + len, jump->insns[i].bytes, jump->insns[i].len);
 		len += jump->insns[i].len;
 	}
+	keep_return(task->mm->hooks, begin, &jump->insns[0], bytes);
 	/* Padding that was broken is nobody's. */
-	return memory_write(task, begin, bytes, len < ROOM_JUMP ? len : ROOM_JUMP);
+	return write_back(task, begin, bytes, len < ROOM_JUMP ? len : ROOM_JUMP);
 }
 
 /* --- what happens there ------------------------------------------------------------------------ */
