@@ -54,6 +54,7 @@ struct patch {
 struct recorder_space {
 	bool agent;    /* it is in the program's memory */
 	bool off;      /* nobody gets a ring any more */
+	bool asked;    /* whether it is a program that is to stop only */
 	bool prepared; /* for threads, or that was tried */
 	bool no_more;  /* no thread gets one beside those that have */
 	bool no_sync;  /* memory barriers are not to be had */
@@ -136,6 +137,8 @@ struct ring *space_give(struct tracer *tracer, struct task *task);
  * own. @return whether there was something to do; the call at whose entry the task stands is not made then. */
 bool space_prepare(struct tracer *tracer, struct task *task);
 struct ring *space_ring_of(const struct task *task);
+/* @return whether the program may have jumps at hooked functions, as far as is known when code is mapped. */
+bool space_takes_hooks(const struct tracer *tracer, struct task *task);
 /* Nobody has it any more. */
 void space_free_ring(struct recorder_space *space, struct ring *ring);
 /* Nobody's calls are recorded there any more. */
