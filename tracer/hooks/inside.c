@@ -259,7 +259,6 @@ static bool is_as_planned(struct tracer *tracer, struct task *task, const struct
 static bool may_have(struct tracer *tracer, struct task *task, const struct module *module,
 		     const struct hook_place *place)
 {
-	const struct hooks *hooks = tracer->hooks;
 	const struct hook_space *space = task->mm->hooks;
 	uint64_t address = module->bias + place->address;
 
@@ -268,18 +267,39 @@ static bool may_have(struct tracer *tracer, struct task *task, const struct modu
 	    module->bias + place->jump->begin + place->jump->len > module->end ||
 	    map_get(&space->points, address))
 		return false;
-	if (place->function && !place->function->row &&
-	    space->user_hooks >= hooks->options.max_hooks)
-		return false;
 	return is_as_planned(tracer, task, module, place->jump);
 }
 
 struct placing {
+	const struct hook_place **wanted; /* the places that are to have jumps */
+	size_t count;
 	struct hook_block *block;
 	unsigned char *stubs;
+	/* By stub: */
 	unsigned char (*jumps)[ROOM_JUMP];
 	const struct hook_place **places;
 };
+
+/* By -x: --max-hooks limits these. */
+static bool is_users(const struct hook_place *place)
+{
+	return place->function && !place->function->row;
+}
+
+static void choose_places(struct tracer *tracer, struct task *task, const struct module *module,
+			  const struct hook_object *object, struct placing *p)
+{
+	unsigned long users = task->mm->hooks->user_hooks;
+
+	for (size_t i = 0; i < object->nplaces; i++) {
+		const struct hook_place *place = &object->places[i];
+		if ((is_users(place) && users >= tracer->hooks->options.max_hooks) ||
+		    !may_have(tracer, task, module, place))
+			continue;
+		users += is_users(place);
+		p->wanted[p->count++] = place;
+	}
+}
 
 static void make_stub(const struct module *module, const struct hook_place *place,
 		      struct placing *p)
@@ -319,29 +339,26 @@ static void write_jumps(struct task *task, const struct module *module, const st
 			free(point);
 			continue;
 		}
-		space->user_hooks += place->function && !place->function->row;
+		space->user_hooks += is_users(place);
 	}
 }
 
 void hook_jumps_place(struct tracer *tracer, struct task *task, const struct module *module,
 		      const struct hook_object *object)
 {
-	struct placing p = {0};
-	size_t count = 0;
+	struct placing p = {.wanted = calloc(object->nplaces + 1, sizeof(struct hook_place *))};
 
-	for (size_t i = 0; i < object->nplaces; i++)
-		count += may_have(tracer, task, module, &object->places[i]);
-	if (!count || !(p.block = take_block(tracer, task, module, count)))
-		return;
-	p.stubs = calloc(count, HOOK_STUB_SIZE);
-	p.jumps = calloc(count, sizeof(*p.jumps));
-	p.places = calloc(count, sizeof(struct hook_place *));
+	if (p.wanted)
+		choose_places(tracer, task, module, object, &p);
+	if (!p.count || !(p.block = take_block(tracer, task, module, p.count)))
+		goto out;
+	p.stubs = calloc(p.count, HOOK_STUB_SIZE);
+	p.jumps = calloc(p.count, sizeof(*p.jumps));
+	p.places = calloc(p.count, sizeof(struct hook_place *));
 	if (p.stubs && p.jumps && p.places) {
 		p.block->module = module->begin;
-		for (size_t i = 0; i < object->nplaces && p.block->count < count; i++) {
-			if (may_have(tracer, task, module, &object->places[i]))
-				make_stub(module, &object->places[i], &p);
-		}
+		for (size_t i = 0; i < p.count; i++)
+			make_stub(module, p.wanted[i], &p);
 		if (memory_write(task, p.block->address, p.stubs,
 				 p.block->count * HOOK_STUB_SIZE) == 0)
 			write_jumps(task, module, &p);
@@ -349,6 +366,8 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 	free(p.stubs);
 	free(p.jumps);
 	free(p.places);
+out:
+	free(p.wanted);
 }
 
 void hook_jumps_forget(struct hook_space *space, uint64_t module)
