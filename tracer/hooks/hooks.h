@@ -91,6 +91,10 @@ bool hooks_is_at_test(const struct task *task, uint64_t ip);
 /* @return whether a stub's breakpoint lies at the address. */
 bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address);
 
+/* Puts bytes into memory of ours where a system call of the program can read them; good for one call, where the address
+ * space has hooks. @return their address, 0: no room. */
+uint64_t hooks_put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len);
+
 /* The observer that places hooks and takes their hits. Owned by `hooks`. */
 struct observer *hooks_observer(struct hooks *hooks);
 

@@ -130,6 +130,8 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 
 /* native.c. Flags as the agent saves them. */
 void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
+/* @return whether a signal that is about to be delivered comes of what the thread's own instruction has done. */
+bool native_is_forced(const struct task *task, const siginfo_t *info);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
