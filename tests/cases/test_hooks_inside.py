@@ -239,3 +239,32 @@ def test_jumps_are_kept_from_named_programs(runner, form):
 		first[name] = values(run.stdout)["first byte"]
 		assert sum(event.name == "hooked_leaf" for event in run.events) == 20
 	assert first == {"recorder": "e9", "stops": "cc", "named": "cc", "other": "e9"}
+
+
+CAPTURES = {"recorder": INSIDE, "stops": ["--capture", "stops"]}
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_faults_of_the_program_are_where_it_has_them(runner, form, capture):
+	"""A handler sees the instruction in its own place, and what it mends goes on, recorded once."""
+	args = [form.build("hooks_inside"), "faults"]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "hooked_*", *CAPTURES[capture]])
+	assert (run.status, run.stdout) == (native.status, native.stdout), run.stderr
+	calls = collections.Counter(event.name for event in run.events if event.cat == "FUNC" and "cut" not in event.args)
+	assert calls == {"hooked_first": 10, "hooked_second": 10, "hooked_last": 10}
+	exit_line_agrees(run)
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_signals_are_seen_where_the_program_is(runner, form, capture):
+	"""A profiler's samples: at none of them the program is outside of its own code."""
+	run = runner.traced([form.build("hooks_inside"), "interrupted", "40"], ["-x", "hooked_*", *CAPTURES[capture]])
+	assert run.status == 0, run.stderr
+	said = values(run.stdout)
+	assert said["wrong"] == said["elsewhere"] == "0"
+	calls = collections.Counter("cut" in event.args for event in run.events if event.name == "hooked_first")
+	assert calls == {False: int(said["calls"])}
+	exit_line_agrees(run)

@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 long hooked_leaf(long a, long b);
@@ -158,7 +160,8 @@ static long call_at(uintptr_t sp, long a, long b)
 static void guard(long calls_before)
 {
 	const size_t page = 4096;
-	char *stack = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stack =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long sum = 0;
 	sigset_t set;
 
@@ -184,6 +187,91 @@ static void guard(long calls_before)
 	printf("sum\t%ld\n", sum);
 }
 
+/* --- what handlers see ------------------------------------------------------------------------- */
+
+/* Instructions that are displaced and cannot be done by anyone else: at the beginning, behind another one there, and
+ * before the end. */
+__asm__(".macro FUNCTION name\n.globl \\name\n.type \\name, "
+	"@function\n\\name:\n.cfi_startproc\n.endm\n"
+	".macro END name\nret\n.cfi_endproc\n.size \\name, .-\\name\n.balign 32\n.endm\n"
+	".text\n.balign 32\n"
+	"FUNCTION hooked_first\nmov 0x100(%rdi), %rax\nadd 0x104(%rdi), %rax\nEND hooked_first\n"
+	"FUNCTION hooked_second\nmov %rsi, %rax\nadd (%rdi), %rax\nadd $0x12345, %rax\n"
+	"add $0x54321, %rax\nEND hooked_second\n"
+	"FUNCTION hooked_last\nlea 0x12345(%rsi), %rcx\nadd $0x54321, %rcx\nmov %rcx, %rax\n"
+	"add (%rdi), %rax\nEND hooked_last\n");
+long hooked_first(const long *p, long n);
+long hooked_second(const long *p, long n);
+long hooked_last(const long *p, long n);
+
+static long (*const readers[])(const long *p, long n) = {hooked_first, hooked_second, hooked_last};
+static const long words[64] = {[0] = 7, [32] = 8};
+static long at = -1;
+static volatile sig_atomic_t signals, calling, elsewhere;
+extern const char __executable_start[], etext[];
+
+/* Says where it was, and makes the instruction succeed. */
+static void mend(int sig, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)info;
+	at = (long)(regs[REG_RIP] - (greg_t)(uintptr_t)readers[regs[REG_RSI]]);
+	regs[REG_RDI] = (greg_t)(uintptr_t)words;
+	signals = signals + (sig == SIGSEGV);
+}
+
+static void look(int sig, siginfo_t *info, void *context)
+{
+	const uintptr_t ip = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	(void)sig;
+	(void)info;
+	signals = signals + 1;
+	if (calling && (ip < (uintptr_t)__executable_start || ip >= (uintptr_t)etext))
+		elsewhere = elsewhere + 1;
+}
+
+static void handle(int sig, void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction action = {.sa_flags = SA_SIGINFO};
+
+	action.sa_sigaction = handler;
+	CHECK(sigaction(sig, &action, NULL) == 0);
+}
+
+static void faults(void)
+{
+	const long *volatile bad = (const long *)8;
+
+	handle(SIGSEGV, mend);
+	for (long i = 0; i < 30; i++) {
+		long n = i % 3;
+		long sum = readers[n](i % 2 ? bad : words, n);
+		printf("reader %ld\t%ld at %ld\n", n, sum, at);
+		at = -1;
+	}
+	printf("signals\t%d\n", (int)signals);
+}
+
+/* So many signals, each only asked for when the one before has come: handling them may take longer than the program. */
+static void interrupted(long count)
+{
+	const struct itimerval soon = {{0, 0}, {0, 60}};
+	long calls = 0;
+	long wrong = 0;
+
+	handle(SIGALRM, look);
+	while (signals < count) {
+		long before = signals;
+		CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+		for (calling = 1; signals == before; calls++)
+			wrong += hooked_first(words, 0) != 8;
+		calling = 0;
+	}
+	printf("calls\t%ld\nwrong\t%ld\nelsewhere\t%d\n", calls, wrong, (int)elsewhere);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -197,6 +285,10 @@ int main(int argc, char **argv)
 		taken_out(move, n);
 	else if (strcmp(name, "guard") == 0)
 		guard(n);
+	else if (strcmp(name, "faults") == 0)
+		faults();
+	else if (strcmp(name, "interrupted") == 0)
+		interrupted(n);
 	else
 		return 2;
 	return 0;

@@ -427,8 +427,7 @@ struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t a
 	return NULL;
 }
 
-/* @return where the jump of the point begins in the process. */
-static uint64_t jump_address(const struct hook_point *point)
+uint64_t hook_jump_address(const struct hook_point *point)
 {
 	return point->address - (point->place->address - point->place->jump->begin);
 }
@@ -468,7 +467,7 @@ int hook_point_take_out(struct task *task, const struct hook_point *point)
 	if (!point->stub)
 		return memory_write(task, point->address, point->insn.bytes, 1);
 	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
+	uint64_t begin = hook_jump_address(point);
 	for (unsigned i = 0; i < jump->ninsns; i++) {
 		memcpy(bytes + len, jump->insns[i].bytes, jump->insns[i].len);
 		len += jump->insns[i].len;
@@ -491,132 +490,4 @@ void hooks_recorded(struct tracer *tracer, struct task *task, const struct hook_
 		return;
 	tracer->hooks->inside.records++;
 	hook_point_reached(tracer, task, point, at);
-}
-
-/* @return where in its stub the address lies, HOOK_STUB_SIZE: in none. */
-static size_t offset_in_stub(const struct task *task, uint64_t address)
-{
-	const struct hook_space *space = task->mm->hooks;
-	size_t offset;
-
-	if (!space || !hook_point_of_stub(space, address, &offset))
-		return HOOK_STUB_SIZE;
-	return offset;
-}
-
-bool hooks_is_in_stub(const struct task *task, uint64_t ip)
-{
-	return offset_in_stub(task, ip) < HOOK_STUB_SIZE;
-}
-
-bool hooks_is_at_test(const struct task *task, uint64_t ip)
-{
-	return offset_in_stub(task, ip) == HOOK_STUB_TEST;
-}
-
-bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address)
-{
-	return offset_in_stub(task, address) == HOOK_STUB_BREAKPOINT;
-}
-
-bool hooks_stub_has_rcx(const struct task *task, uint64_t ip)
-{
-	size_t offset = offset_in_stub(task, ip);
-
-	return offset > HOOK_STUB_TEST && offset < HOOK_STUB_END;
-}
-
-/* Does instructions `n` to `end` of the jump, the first of which stands at `at` of the process. @return how many. */
-static unsigned do_insns(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-			 const struct hook_jump *jump, unsigned n, unsigned end, uint64_t at)
-{
-	struct hook_access access = {tracer, task};
-
-	for (; n < end; n++) {
-		if (arch_emulate(regs, &jump->insns[n], at, hook_access_read, hook_access_write,
-				 &access) < 0)
-			break;
-		at += jump->insns[n].len;
-	}
-	return n;
-}
-
-static size_t length_of(const struct hook_jump *jump, unsigned n)
-{
-	size_t len = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		len += jump->insns[i].len;
-	return len;
-}
-
-/* @return which instruction stands at `offset` of their copies that begin at `first`. */
-static unsigned insn_at(const struct hook_jump *jump, size_t first, size_t offset)
-{
-	unsigned n = 0;
-
-	while (n < jump->ninsns && first + length_of(jump, n) < offset)
-		n++;
-	return n;
-}
-
-/* What was displaced, from instruction `n` on: in the program's own place, as far as that can be done from here. */
-static void do_end(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		   const struct hook_point *point, uint64_t stub, unsigned n)
-{
-	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
-
-	unsigned done =
-		do_insns(tracer, task, regs, jump, n, jump->ninsns, begin + length_of(jump, n));
-	if (done < jump->ninsns)
-		arch_regs_set_ip(regs,
-				 stub + HOOK_STUB_END + (jump->exit ? 0 : length_of(jump, done)));
-	else if (done == n)
-		arch_regs_set_ip(regs, begin + length_of(jump, n));
-}
-
-/* What leads to the `ret`. @return whether the thread has come there. */
-static bool do_head(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		    const struct hook_point *point, uint64_t stub, size_t offset)
-{
-	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
-	size_t first = HOOK_STUB_TEST - hook_jump_head(jump);
-	unsigned last = jump->ninsns - 1U;
-	unsigned n = insn_at(jump, first, offset);
-
-	if (n == 0) {
-		arch_regs_set_ip(regs, begin);
-		return false;
-	}
-	unsigned done = do_insns(tracer, task, regs, jump, n, last, begin + length_of(jump, n));
-	if (done < last)
-		arch_regs_set_ip(regs, stub + first + length_of(jump, done));
-	return done == last;
-}
-
-bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		      uint64_t stub, bool left, bool recorded)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct hook_moment at;
-	size_t offset = 0;
-	const struct hook_point *point = space ? hook_point_of_stub(space, stub, &offset) : NULL;
-
-	if (!point)
-		return false;
-	const struct hook_jump *jump = point->place->jump;
-	stub -= offset;
-	if (!left && offset >= HOOK_STUB_END) {
-		do_end(tracer, task, regs, point, stub,
-		       jump->exit ? jump->ninsns - 1U : insn_at(jump, HOOK_STUB_END, offset));
-		return true;
-	}
-	if (!left && offset < HOOK_STUB_TEST && !do_head(tracer, task, regs, point, stub, offset))
-		return true;
-	if (!recorded && hook_moment_now(tracer, task, regs, &at))
-		hook_point_reached(tracer, task, point, &at);
-	do_end(tracer, task, regs, point, stub, jump->exit ? jump->ninsns - 1U : 0);
-	return true;
 }

@@ -272,6 +272,9 @@ size_t hook_blocks_size(const struct hook_space *space);
 int hook_blocks_copy(struct hook_space *to, const struct hook_space *from);
 void hook_blocks_free(struct hook_space *space);
 
+/* @return where the jump of the point begins in the process. */
+uint64_t hook_jump_address(const struct hook_point *point);
+
 /* Takes a point's jump or breakpoint out of the program. @return 0, or -1. */
 int hook_point_take_out(struct task *task, const struct hook_point *point);
 
