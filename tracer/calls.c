@@ -60,6 +60,7 @@ static void enter(struct tracer *tracer, struct task *task, struct arch_stop *st
 		if (task->handlers)
 			task->handlers--;
 		recorder_sigreturn(tracer, task, stop->sp);
+		hooks_sigreturn(tracer, task, stop->sp);
 		signals_handler_returns(tracer, task, stop->sp, now);
 		return;
 	}

@@ -93,7 +93,10 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
 	frame = task_top(task);
-	bool caught = frame && is_caught(task->tid, sig);
+	bool caught = (frame || task->mm->hooks) && is_caught(task->tid, sig);
+	if (caught)
+		hooks_handler_enters(task, &info);
+	caught = caught && frame;
 	task->stepping = caught && frame->interrupted && !frame->in_handler;
 	task->handlers += caught;
 	loop_restart(tracer, task, sig);

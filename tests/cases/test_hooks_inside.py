@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from lib.hooked import Func, consistent, same_calls, same_functions, seen, some
+from lib.oracle import values
 from lib.run import EXTRA, exit_line_agrees
 from lib.trace import Trace
 
@@ -218,3 +219,72 @@ def test_every_stream_call(runner, form):
 	def calls(one):
 		return seen(event for event in one.events if event.cat == "STDIO" and event.path == one.path("data"))
 	same_calls(calls(stops), calls(run))
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("calls", ["0", "20"])
+def test_faults_of_ours_leave_masks_and_handlers(runner, form, calls):
+	"""With a ring and without one: of the first call nobody has written below the stack pointer."""
+	args = [form.build("hooks_inside"), "guard", calls]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "hooked_*", *INSIDE])
+	assert (run.status, run.stdout) == (native.status, native.stdout), run.stderr
+	assert sum(event.name == "hooked_leaf" for event in run.events) == 4 + int(calls)
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("threads", [0, 2])
+def test_hooks_taken_out_for_a_move(runner, form, threads):
+	"""The calls in progress return, whatever lies where they return to."""
+	args = [form.build("hooks_inside"), "moved", str(threads)]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "hooked_*", *INSIDE])
+	assert native.status == 0, native.stderr
+	assert (run.status, run.stdout) == (0, native.stdout), run.stderr
+	calls = collections.Counter(event.name for event in run.events)
+	assert calls["hooked_caller1"] == calls["hooked_tail1"] >= 201
+	assert not any(trace.lost() for trace in run.traces), run.stderr
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+def test_jumps_are_kept_from_named_programs(runner, form):
+	"""Their code has breakpoints, as without a recorder."""
+	path = form.build("hooks_inside")
+	first = {}
+	for name, options in (("recorder", INSIDE), ("stops", ["--capture", "stops"]),
+			      ("named", [*INSIDE, f"--no-recorder={os.path.basename(path)[:15]}"]),
+			      ("other", [*INSIDE, "--no-recorder=other"])):
+		run = runner.traced([path, "code"], ["-x", "hooked_*", *options])
+		assert run.status == 0, run.stderr
+		first[name] = values(run.stdout)["first byte"]
+		assert sum(event.name == "hooked_leaf" for event in run.events) == 20
+	assert first == {"recorder": "e9", "stops": "cc", "named": "cc", "other": "e9"}
+
+
+CAPTURES = {"recorder": INSIDE, "stops": ["--capture", "stops"]}
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_faults_of_the_program_are_where_it_has_them(runner, form, capture):
+	"""A handler sees the instruction in its own place, and what it mends goes on, recorded once."""
+	args = [form.build("hooks_inside"), "faults"]
+	native = runner.native(args)
+	run = runner.traced(args, ["-x", "hooked_*", *CAPTURES[capture]])
+	assert (run.status, run.stdout) == (native.status, native.stdout), run.stderr
+	calls = collections.Counter(event.name for event in run.events if event.cat == "FUNC" and "cut" not in event.args)
+	assert calls == {"hooked_first": 10, "hooked_second": 10, "hooked_last": 10}
+	exit_line_agrees(run)
+
+
+@pytest.mark.parametrize("form", some(*TWO))
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_signals_are_seen_where_the_program_is(runner, form, capture):
+	"""A profiler's samples: at none of them the program is outside of its own code."""
+	run = runner.traced([form.build("hooks_inside"), "interrupted", "40"], ["-x", "hooked_*", *CAPTURES[capture]])
+	assert run.status == 0, run.stderr
+	said = values(run.stdout)
+	assert said["wrong"] == said["elsewhere"] == "0"
+	calls = collections.Counter("cut" in event.args for event in run.events if event.name == "hooked_first")
+	assert calls == {False: int(said["calls"])}
+	exit_line_agrees(run)

@@ -12,6 +12,7 @@ import pytest
 
 from lib.hostile import (comparable, hostile, is_root, may, said_written, same,  # noqa: F401
 			 same_words, sanitized, timed, times, words, written)
+from lib.hooked import some
 from lib.oracle import differences, said, values
 from lib.run import EXTRA, exit_line_agrees, program, Runner
 
@@ -140,6 +141,18 @@ def test_dumpable_zero_as_a_user(user, times):
 	assert run.path("open") in opens
 	# The child's memory is its own, and cannot be opened any more.
 	assert run.path("child") in opens or lost > 0
+
+
+@pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O2"))
+@pytest.mark.parametrize("threads", [0, 2])
+def test_hooks_taken_out_as_a_user(user, form, threads):
+	"""The calls in progress return, whatever lies where they return to."""
+	args = [form.build("hooks_inside"), "withdrawn", str(threads)]
+	native = user.native(args)
+	run = user.traced(args, ["-x", "hooked_*"])
+	assert native.status == 0, native.stderr
+	assert (run.status, run.stdout) == (0, native.stdout), run.stderr
+	assert sum(event.name == "hooked_tail1" for event in run.events) > 100
 
 
 def test_program_that_may_not_be_read(user, times):

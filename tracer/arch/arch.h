@@ -105,6 +105,7 @@ long arch_find_syscall(const unsigned char *code, size_t len);
  * the entry of rt_sigreturn, and the frame begins there. */
 struct arch_sigframe {
 	uint64_t ip;
+	uint64_t sp;
 	int64_t result;
 };
 #define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */

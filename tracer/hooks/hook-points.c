@@ -193,7 +193,7 @@ static unsigned long place_object(struct hooks *hooks, struct tracer *tracer, st
 		unverified += !map_get(&space->points, module->bias + first_address(object))
 				      ? object->refused
 				      : 0;
-	if (tracer->recorder && tracer->filter && !module->shared)
+	if (!module->shared && recorder_takes_hooks(tracer, task))
 		hook_jumps_place(tracer, task, module, object);
 	for (size_t i = 0; i < object->nplaces; i++) {
 		const struct hook_place *place = &object->places[i];

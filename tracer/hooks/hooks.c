@@ -196,7 +196,7 @@ static void leave_by_jump(struct hooks *hooks, struct tracer *tracer, struct tas
 	}
 }
 
-static uint64_t put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len)
+uint64_t hooks_put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len)
 {
 	return hook_points_data(tracer, task, task->mm->hooks, bytes, len);
 }
@@ -284,6 +284,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 			return false;
 		arch_regs_set_ip(&regs, address);
 		arch_regs_set(task->tid, &regs);
+		forced_restore(tracer, task, info, hooks_put_data);
 		return true;
 	}
 	arch_regs_set_ip(&regs, address);
@@ -293,7 +294,7 @@ static bool before_signal(struct observer *observer, struct tracer *tracer, stru
 		hit(hooks_of(observer), tracer, task, point, &regs);
 	/* ESRCH: it was killed in this stop. */
 	arch_regs_set(task->tid, &regs);
-	forced_restore(tracer, task, info, put_data);
+	forced_restore(tracer, task, info, hooks_put_data);
 	if (in_stub)
 		recorder_hook_stopped(tracer, task);
 	struct hook_function *function = point_function(task, address);

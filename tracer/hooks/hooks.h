@@ -79,6 +79,13 @@ void hooks_recorded(struct tracer *tracer, struct task *task, const struct hook_
 bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs *regs,
 		      uint64_t stub, bool left, bool recorded);
 
+/* A handler of the program is about to be entered for the signal: where the thread stands at a copy of what was displaced
+ * it shall see that in its own place. */
+void hooks_handler_enters(struct task *task, const siginfo_t *info);
+
+/* … and returns, with this stack pointer at rt_sigreturn: the copy is where the thread goes on. */
+void hooks_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp);
+
 /* @return whether the address lies in a hook's stub. */
 bool hooks_is_in_stub(const struct task *task, uint64_t ip);
 
@@ -90,6 +97,10 @@ bool hooks_is_at_test(const struct task *task, uint64_t ip);
 
 /* @return whether a stub's breakpoint lies at the address. */
 bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address);
+
+/* Puts bytes into memory of ours where a system call of the program can read them; good for one call, where the address
+ * space has hooks. @return their address, 0: no room. */
+uint64_t hooks_put_data(struct tracer *tracer, struct task *task, const void *bytes, size_t len);
 
 /* The observer that places hooks and takes their hits. Owned by `hooks`. */
 struct observer *hooks_observer(struct hooks *hooks);

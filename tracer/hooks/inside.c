@@ -278,7 +278,6 @@ static bool is_as_planned(struct tracer *tracer, struct task *task, const struct
 static bool may_have(struct tracer *tracer, struct task *task, const struct module *module,
 		     const struct hook_place *place)
 {
-	const struct hooks *hooks = tracer->hooks;
 	const struct hook_space *space = task->mm->hooks;
 	uint64_t address = module->bias + place->address;
 
@@ -287,18 +286,39 @@ static bool may_have(struct tracer *tracer, struct task *task, const struct modu
 	    module->bias + place->jump->begin + place->jump->len > module->end ||
 	    map_get(&space->points, address))
 		return false;
-	if (place->function && !place->function->row &&
-	    space->user_hooks >= hooks->options.max_hooks)
-		return false;
 	return is_as_planned(tracer, task, module, place->jump);
 }
 
 struct placing {
+	const struct hook_place **wanted; /* the places that are to have jumps */
+	size_t count;
 	struct hook_block *block;
 	unsigned char *stubs;
+	/* By stub: */
 	unsigned char (*jumps)[ROOM_JUMP];
 	const struct hook_place **places;
 };
+
+/* By -x: --max-hooks limits these. */
+static bool is_users(const struct hook_place *place)
+{
+	return place->function && !place->function->row;
+}
+
+static void choose_places(struct tracer *tracer, struct task *task, const struct module *module,
+			  const struct hook_object *object, struct placing *p)
+{
+	unsigned long users = task->mm->hooks->user_hooks;
+
+	for (size_t i = 0; i < object->nplaces; i++) {
+		const struct hook_place *place = &object->places[i];
+		if ((is_users(place) && users >= tracer->hooks->options.max_hooks) ||
+		    !may_have(tracer, task, module, place))
+			continue;
+		users += is_users(place);
+		p->wanted[p->count++] = place;
+	}
+}
 
 static void make_stub(const struct module *module, const struct hook_place *place,
 		      struct placing *p)
@@ -338,28 +358,25 @@ static void write_jumps(struct task *task, const struct module *module, const st
 			free(point);
 			continue;
 		}
-		space->user_hooks += place->function && !place->function->row;
+		space->user_hooks += is_users(place);
 	}
 }
 
 void hook_jumps_place(struct tracer *tracer, struct task *task, const struct module *module,
 		      const struct hook_object *object)
 {
-	struct placing p = {0};
-	size_t count = 0;
+	struct placing p = {.wanted = calloc(object->nplaces + 1, sizeof(struct hook_place *))};
 
-	for (size_t i = 0; i < object->nplaces; i++)
-		count += may_have(tracer, task, module, &object->places[i]);
-	if (!count || !(p.block = take_block(tracer, task, module, count)))
-		return;
-	p.stubs = calloc(count, HOOK_STUB_SIZE);
-	p.jumps = calloc(count, sizeof(*p.jumps));
-	p.places = calloc(count, sizeof(struct hook_place *));
+	if (p.wanted)
+		choose_places(tracer, task, module, object, &p);
+	if (!p.count || !(p.block = take_block(tracer, task, module, p.count)))
+		goto out;
+	p.stubs = calloc(p.count, HOOK_STUB_SIZE);
+	p.jumps = calloc(p.count, sizeof(*p.jumps));
+	p.places = calloc(p.count, sizeof(struct hook_place *));
 	if (p.stubs && p.jumps && p.places) {
-		for (size_t i = 0; i < object->nplaces && p.block->count < count; i++) {
-			if (may_have(tracer, task, module, &object->places[i]))
-				make_stub(module, &object->places[i], &p);
-		}
+		for (size_t i = 0; i < p.count; i++)
+			make_stub(module, p.wanted[i], &p);
 		if (memory_write(task, p.block->address, p.stubs,
 				 p.block->count * HOOK_STUB_SIZE) == 0)
 			write_jumps(task, module, &p);
@@ -367,6 +384,8 @@ void hook_jumps_place(struct tracer *tracer, struct task *task, const struct mod
 	free(p.stubs);
 	free(p.jumps);
 	free(p.places);
+out:
+	free(p.wanted);
 }
 
 /* @return whether some point has its stub in the block. */
@@ -437,10 +456,17 @@ struct hook_point *hook_point_of_stub(const struct hook_space *space, uint64_t a
 	return NULL;
 }
 
-/* @return where the jump of the point begins in the process. */
-static uint64_t jump_address(const struct hook_point *point)
+uint64_t hook_jump_address(const struct hook_point *point)
 {
 	return point->address - (point->place->address - point->place->jump->begin);
+}
+
+/* @return the breakpoint at a return address that lies on a jump's first byte, NULL: none does. */
+static struct hook_point *return_at(const struct hook_space *space, uint64_t begin)
+{
+	struct hook_point *point = map_get(&space->points, begin);
+
+	return point && !point->place ? point : NULL;
 }
 
 bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct hook_point *point)
@@ -452,12 +478,40 @@ bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct 
 	if (!point->stub)
 		return memory_read(tracer, task, point->address, bytes, 1) == 1 &&
 		       bytes[0] == ARCH_BREAKPOINT;
-	uint64_t begin = jump_address(point);
+	uint64_t begin = hook_jump_address(point);
 	if (memory_read(tracer, task, begin, bytes, sizeof(bytes)) != sizeof(bytes) ||
-	    bytes[0] != jump)
+	    (bytes[0] != jump &&
+	     (bytes[0] != ARCH_BREAKPOINT || !return_at(task->mm->hooks, begin))))
 		return false;
 	memcpy(&distance, bytes + 1, sizeof(distance));
 	return begin + ROOM_JUMP + (uint64_t)(int64_t)distance - point->stub < HOOK_STUB_SIZE;
+}
+
+/* What a jump has displaced goes back. Others may run: none of them finds half of it, for a breakpoint keeps them from
+ * there until the rest has been written, and whoever has hit that begins again. */
+static int write_back(struct task *task, uint64_t begin, const unsigned char *bytes, size_t len)
+{
+	const unsigned char breakpoint = ARCH_BREAKPOINT;
+
+	if (task->mm->refs == 1)
+		return memory_write(task, begin, bytes, len);
+	if (memory_write(task, begin, &breakpoint, 1) < 0 ||
+	    memory_write(task, begin + 1, bytes + 1, len - 1) < 0)
+		return -1;
+	return memory_write(task, begin, bytes, 1);
+}
+
+/* A breakpoint at a return address may lie on the jump's first byte: it stays, on what is there now. */
+static void keep_return(const struct hook_space *space, uint64_t begin, const struct insn *insn,
+			unsigned char *byte)
+{
+	struct hook_point *point = return_at(space, begin);
+
+	if (!point)
+		return;
+	point->insn = *insn;
+	if (!point->lifted)
+		*byte = ARCH_BREAKPOINT;
 }
 
 int hook_point_take_out(struct tracer *tracer, struct task *task, const struct hook_point *point)
@@ -470,13 +524,14 @@ int hook_point_take_out(struct tracer *tracer, struct task *task, const struct h
 	if (!point->stub)
 		return memory_write(task, point->address, point->insn.bytes, 1);
 	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
+	uint64_t begin = hook_jump_address(point);
 	for (unsigned i = 0; i < jump->ninsns; i++) {
 		memcpy(bytes + len, jump->insns[i].bytes, jump->insns[i].len);
 		len += jump->insns[i].len;
 	}
+	keep_return(task->mm->hooks, begin, &jump->insns[0], bytes);
 	/* Padding that was broken is nobody's. */
-	return memory_write(task, begin, bytes, len < ROOM_JUMP ? len : ROOM_JUMP);
+	return write_back(task, begin, bytes, len < ROOM_JUMP ? len : ROOM_JUMP);
 }
 
 /* --- what happens there ------------------------------------------------------------------------ */
@@ -492,132 +547,4 @@ void hooks_recorded(struct tracer *tracer, struct task *task, const struct hook_
 		return;
 	tracer->hooks->inside.records++;
 	hook_point_reached(tracer, task, point, at);
-}
-
-/* @return where in its stub the address lies, HOOK_STUB_SIZE: in none. */
-static size_t offset_in_stub(const struct task *task, uint64_t address)
-{
-	const struct hook_space *space = task->mm->hooks;
-	size_t offset;
-
-	if (!space || !hook_point_of_stub(space, address, &offset))
-		return HOOK_STUB_SIZE;
-	return offset;
-}
-
-bool hooks_is_in_stub(const struct task *task, uint64_t ip)
-{
-	return offset_in_stub(task, ip) < HOOK_STUB_SIZE;
-}
-
-bool hooks_is_at_test(const struct task *task, uint64_t ip)
-{
-	return offset_in_stub(task, ip) == HOOK_STUB_TEST;
-}
-
-bool hooks_is_stub_breakpoint(const struct task *task, uint64_t address)
-{
-	return offset_in_stub(task, address) == HOOK_STUB_BREAKPOINT;
-}
-
-bool hooks_stub_has_rcx(const struct task *task, uint64_t ip)
-{
-	size_t offset = offset_in_stub(task, ip);
-
-	return offset > HOOK_STUB_TEST && offset < HOOK_STUB_END;
-}
-
-/* Does instructions `n` to `end` of the jump, the first of which stands at `at` of the process. @return how many. */
-static unsigned do_insns(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-			 const struct hook_jump *jump, unsigned n, unsigned end, uint64_t at)
-{
-	struct hook_access access = {tracer, task};
-
-	for (; n < end; n++) {
-		if (arch_emulate(regs, &jump->insns[n], at, hook_access_read, hook_access_write,
-				 &access) < 0)
-			break;
-		at += jump->insns[n].len;
-	}
-	return n;
-}
-
-static size_t length_of(const struct hook_jump *jump, unsigned n)
-{
-	size_t len = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		len += jump->insns[i].len;
-	return len;
-}
-
-/* @return which instruction stands at `offset` of their copies that begin at `first`. */
-static unsigned insn_at(const struct hook_jump *jump, size_t first, size_t offset)
-{
-	unsigned n = 0;
-
-	while (n < jump->ninsns && first + length_of(jump, n) < offset)
-		n++;
-	return n;
-}
-
-/* What was displaced, from instruction `n` on: in the program's own place, as far as that can be done from here. */
-static void do_end(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		   const struct hook_point *point, uint64_t stub, unsigned n)
-{
-	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
-
-	unsigned done =
-		do_insns(tracer, task, regs, jump, n, jump->ninsns, begin + length_of(jump, n));
-	if (done < jump->ninsns)
-		arch_regs_set_ip(regs,
-				 stub + HOOK_STUB_END + (jump->exit ? 0 : length_of(jump, done)));
-	else if (done == n)
-		arch_regs_set_ip(regs, begin + length_of(jump, n));
-}
-
-/* What leads to the `ret`. @return whether the thread has come there. */
-static bool do_head(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		    const struct hook_point *point, uint64_t stub, size_t offset)
-{
-	const struct hook_jump *jump = point->place->jump;
-	uint64_t begin = jump_address(point);
-	size_t first = HOOK_STUB_TEST - hook_jump_head(jump);
-	unsigned last = jump->ninsns - 1U;
-	unsigned n = insn_at(jump, first, offset);
-
-	if (n == 0) {
-		arch_regs_set_ip(regs, begin);
-		return false;
-	}
-	unsigned done = do_insns(tracer, task, regs, jump, n, last, begin + length_of(jump, n));
-	if (done < last)
-		arch_regs_set_ip(regs, stub + first + length_of(jump, done));
-	return done == last;
-}
-
-bool hooks_leave_stub(struct tracer *tracer, struct task *task, struct arch_regs *regs,
-		      uint64_t stub, bool left, bool recorded)
-{
-	struct hook_space *space = task->mm->hooks;
-	struct hook_moment at;
-	size_t offset = 0;
-	const struct hook_point *point = space ? hook_point_of_stub(space, stub, &offset) : NULL;
-
-	if (!point)
-		return false;
-	const struct hook_jump *jump = point->place->jump;
-	stub -= offset;
-	if (!left && offset >= HOOK_STUB_END) {
-		do_end(tracer, task, regs, point, stub,
-		       jump->exit ? jump->ninsns - 1U : insn_at(jump, HOOK_STUB_END, offset));
-		return true;
-	}
-	if (!left && offset < HOOK_STUB_TEST && !do_head(tracer, task, regs, point, stub, offset))
-		return true;
-	if (!recorded && hook_moment_now(tracer, task, regs, &at))
-		hook_point_reached(tracer, task, point, &at);
-	do_end(tracer, task, regs, point, stub, jump->exit ? jump->ninsns - 1U : 0);
-	return true;
 }

@@ -275,6 +275,9 @@ size_t hook_blocks_size(const struct hook_space *space);
 int hook_blocks_copy(struct hook_space *to, const struct hook_space *from);
 void hook_blocks_free(struct hook_space *space);
 
+/* @return where the jump of the point begins in the process. */
+uint64_t hook_jump_address(const struct hook_point *point);
+
 /* @return whether a point's jump or breakpoint lies where it was put: what is mapped there may be another's. */
 bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct hook_point *point);
 

@@ -9,13 +9,18 @@
 
 _Static_assert(HOOK_STUB_END - HOOK_STUB_BREAKPOINT == HOOK_TRAP, "HOOK_TRAP");
 
-size_t hook_jump_head(const struct hook_jump *jump)
+size_t hook_jump_length(const struct hook_jump *jump, unsigned n)
 {
 	size_t len = 0;
 
-	for (unsigned i = 0; i + 1 < jump->ninsns; i++)
+	for (unsigned i = 0; i < n; i++)
 		len += jump->insns[i].len;
 	return len;
+}
+
+size_t hook_jump_head(const struct hook_jump *jump)
+{
+	return hook_jump_length(jump, jump->ninsns - 1U);
 }
 
 int hook_jump_make(struct hook_jump *jump, struct insn_decoder *decoder, const struct room *room,

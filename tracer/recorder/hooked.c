@@ -128,7 +128,8 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 	if (!ring)
 		return false;
 	/* What it was given cannot be read: the tracer shall look itself, and then the program. */
-	if ((info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0 &&
+	if ((info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
+	    native_is_forced(task, info) &&
 	    is_within(r->rip, agent_hook_reading, agent_hook_read)) {
 		r->rip = address_of(agent_hook_aside);
 		return true;
@@ -141,7 +142,7 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 	return false;
 }
 
-static bool is_synchronous(const siginfo_t *info)
+static bool is_synchronous(const struct task *task, const siginfo_t *info)
 {
 	switch (info->si_signo) {
 	case SIGSEGV:
@@ -149,7 +150,7 @@ static bool is_synchronous(const siginfo_t *info)
 	case SIGFPE:
 	case SIGILL:
 	case SIGTRAP:
-		return info->si_code > 0;
+		return native_is_forced(task, info);
 	default:
 		return false;
 	}
@@ -170,7 +171,7 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 	/* Hit just now, or taken for a signal that was waiting. */
 	if (info->si_signo == SIGTRAP && hooks_is_stub_breakpoint(task, r->rip - 1))
 		return true;
-	if (is_synchronous(info)) {
+	if (is_synchronous(task, info)) {
 		/* There may be no stack below. What was displaced faults as it would. */
 		*swallow = info->si_signo == SIGSEGV && hooks_is_at_test(task, r->rip);
 		if (!*swallow)

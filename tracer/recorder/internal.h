@@ -54,6 +54,7 @@ struct patch {
 struct recorder_space {
 	bool agent;    /* it is in the program's memory */
 	bool off;      /* nobody gets a ring any more */
+	bool asked;    /* whether it is a program that is to stop only */
 	bool prepared; /* for threads, or that was tried */
 	bool no_more;  /* no thread gets one beside those that have */
 	bool no_sync;  /* memory barriers are not to be had */
@@ -129,6 +130,8 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 
 /* native.c. Flags as the agent saves them. */
 void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
+/* @return whether a signal that is about to be delivered comes of what the thread's own instruction has done. */
+bool native_is_forced(const struct task *task, const siginfo_t *info);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
@@ -136,6 +139,8 @@ struct ring *space_give(struct tracer *tracer, struct task *task);
  * own. @return whether there was something to do; the call at whose entry the task stands is not made then. */
 bool space_prepare(struct tracer *tracer, struct task *task);
 struct ring *space_ring_of(const struct task *task);
+/* @return whether the program may have jumps at hooked functions, as far as is known when code is mapped. */
+bool space_takes_hooks(const struct tracer *tracer, struct task *task);
 /* Nobody has it any more. */
 void space_free_ring(struct recorder_space *space, struct ring *ring);
 /* Nobody's calls are recorded there any more. */

@@ -2,6 +2,7 @@
  * kernel is taken back, one that has returned is completed. So no handler ever runs above the agent, and what a
  * handler or an unwinder sees are the program's own addresses. */
 #include "base/proc.h"
+#include "tracer/hooks/hooks.h"
 #include "tracer/loop.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
@@ -260,7 +261,7 @@ static bool leave_trap(struct tracer *tracer, struct task *task, struct user_reg
 
 /* A signal that is blocked comes only if it is forced. Its details are those of one that was pending, if there was
  * one: the kernel keeps one of a kind. */
-static bool is_forced(const struct task *task, const siginfo_t *info)
+bool native_is_forced(const struct task *task, const siginfo_t *info)
 {
 	return info->si_code > 0 || forced_is_blocked(task, info->si_signo);
 }
@@ -269,8 +270,8 @@ static bool is_forced(const struct task *task, const siginfo_t *info)
 static bool is_own_fault(const struct task *task, const struct user_regs_struct *r,
 			 const siginfo_t *info)
 {
-	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && is_forced(task, info) &&
-	       r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
+	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
+	       native_is_forced(task, info) && r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
 	       r->rip < AGENT_BASE + agent_offset(agent_read);
 }
 
@@ -297,6 +298,8 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 	if (hooked_signal(tracer, task, &regs, info, &swallow)) {
 		if (r->rip != ip)
 			arch_regs_set(task->tid, &regs);
+		if (swallow)
+			forced_restore(tracer, task, info, hooks_put_data);
 		return swallow;
 	}
 	if (!space || !space->agent)

@@ -418,6 +418,11 @@ void recorder_task_over(struct tracer *tracer, struct task *task)
 	space_free_ring(task->mm->recorder, ring);
 }
 
+bool recorder_takes_hooks(struct tracer *tracer, struct task *task)
+{
+	return tracer->filter && space_of(tracer, task) && space_takes_hooks(tracer, task);
+}
+
 void recorder_hook_stopped(struct tracer *tracer, struct task *task)
 {
 	struct recorder_space *space = space_of(tracer, task);

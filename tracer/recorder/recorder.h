@@ -90,6 +90,9 @@ void recorder_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp);
 /* A task is at its end, or leaves its address space by exec. */
 void recorder_task_over(struct tracer *tracer, struct task *task);
 
+/* @return whether hooked functions of the program may be recorded inside it. */
+bool recorder_takes_hooks(struct tracer *tracer, struct task *task);
+
 /* A hooked call has stopped in its stub, and been dealt with: the thread may get a ring. At a stop at which the
  * program's signal is swallowed. */
 void recorder_hook_stopped(struct tracer *tracer, struct task *task);

@@ -264,20 +264,36 @@ struct ring *space_ring_of(const struct task *task)
 	return NULL;
 }
 
+static bool is_excluded(const struct tracer *tracer, const struct task *task)
+{
+	const struct recorder_options *options = &tracer->recorder->options;
+	char path[64];
+	char comm[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", task->tid);
+	return options->excludes && proc_read_line(path, comm, sizeof(comm)) &&
+	       options->excludes(options->excludes_data, comm);
+}
+
+bool space_takes_hooks(const struct tracer *tracer, struct task *task)
+{
+	struct recorder_space *space = task->mm->recorder;
+
+	if (!space->asked && is_excluded(tracer, task))
+		space_switch_off(task, OFF_EXCLUDED);
+	space->asked = true;
+	return !space->off;
+}
+
 /* Puts the agent where it may be. @return whether it is there. */
 static bool start_agent(struct tracer *tracer, struct task *task)
 {
 	struct recorder_space *space = task->mm->recorder;
-	const struct recorder_options *options = &tracer->recorder->options;
 	enum off why = OFF_MEMORY;
-	char path[64];
-	char comm[32];
 
 	if (space->off)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", task->tid);
-	if (options->excludes && proc_read_line(path, comm, sizeof(comm)) &&
-	    options->excludes(options->excludes_data, comm))
+	if (is_excluded(tracer, task))
 		why = OFF_EXCLUDED;
 	else if (has_own_filter(task))
 		why = OFF_FILTER;
@@ -410,7 +426,12 @@ struct recorder_space *recorder_space_copy(const struct recorder_space *space)
 	if (!copy)
 		return NULL;
 	*copy = (struct recorder_space){
-		.agent = space->agent, .off = space->off, .no_sync = space->no_sync, .memfd = -1};
+		.agent = space->agent,
+		.off = space->off,
+		.asked = space->asked,
+		.no_sync = space->no_sync,
+		.memfd = -1,
+	};
 	copy->areas = reallocarray(NULL, space->nareas + 1, sizeof(*copy->areas));
 	if (!copy->areas || modules_copy(&copy->modules, &space->modules) < 0 ||
 	    copy_patches(copy, space) < 0) {

@@ -221,5 +221,6 @@ void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame
 	const size_t context = 40;
 	_Static_assert(ARCH_SIGFRAME_IP == 40 + 16 * 8, "the ip is what is read below");
 	memcpy(&frame->result, bytes + context + 13 * 8, 8);
+	memcpy(&frame->sp, bytes + context + 15 * 8, 8);
 	memcpy(&frame->ip, bytes + context + 16 * 8, 8);
 }
