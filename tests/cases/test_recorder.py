@@ -162,6 +162,17 @@ def test_code_that_is_moved(runner, built, form):
 	assert census(run)[1] >= 30
 
 
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+def test_memory_that_is_copied_while_code_is_changed(runner, built, form):
+	args = [built("recorder_threads", form), "copied", "1", "6"]
+	assert runner.native(args).status == 0
+	run = runner.traced(args, hits(2))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	_, patched, before, behind = census(run)
+	assert patched > 100 and before > 50 and behind > 50
+
+
 @pytest.mark.parametrize("form", ["dynamic", "musl"])
 def test_no_descriptor_among_threads(runner, built, form):
 	run = runner.traced([built("recorder_threads", form), "alone", "15", "100"], hits(2))

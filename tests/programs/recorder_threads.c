@@ -240,6 +240,67 @@ static void moved(long count)
 	printf("pread\t%ld\nlseek\t%ld\n", calls + 2 * others, others);
 }
 
+/* Many places of both forms, so that there is always one more to be changed. */
+#define PLACES 2000
+asm(".text\n.balign 32\nplaces:\n.rept 1000\n"
+    ".balign 32\n.cfi_startproc\nmov $8,%eax\nsyscall\nret\n.cfi_endproc\n"
+    ".balign 32\n.cfi_startproc\nxor %eax,%eax\nmov $8,%al\nsyscall\nnopl "
+    "0(%rax,%rax)\nret\n.cfi_endproc\n"
+    ".endr\n");
+extern char places[];
+
+static volatile long place_now;
+
+static void call_at(long place)
+{
+	long (*call)(int, long, long) = (void *)(places + 32 * place);
+
+	CHECK(call(data, 0, SEEK_CUR) == 5);
+}
+
+static void *everywhere(void *calls)
+{
+	for (long i = 0; i < PLACES; i++) {
+		place_now = i;
+		for (long k = 0; k < rounds; k++, ++*(long *)calls)
+			call_at(i);
+	}
+	place_now = -1;
+	return NULL;
+}
+
+/* Children whose memory is copied while another thread's calls are changed there. */
+static void copied(long unused)
+{
+	long calls = 0;
+	long others = 0;
+	pthread_t thread;
+	int status;
+
+	(void)unused;
+	CHECK(pthread_create(&thread, NULL, everywhere, &others) == 0);
+	while (place_now >= 0) {
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (child == 0) {
+			long now = place_now;
+			int own = 0;
+			for (long i = now - 1; i <= now + 1; i++) {
+				for (int k = 0; k < 2 && i >= 0 && i < PLACES; k++, own++)
+					call_at(i);
+			}
+			_exit(own);
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "a child has died of signal %d\n", WTERMSIG(status));
+		CHECK(WIFEXITED(status));
+		calls += WEXITSTATUS(status);
+	}
+	pthread_join(thread, NULL);
+	printf("lseek\t%ld\n", calls + others);
+}
+
 static pthread_barrier_t everybody;
 static int lowest;
 
@@ -346,7 +407,7 @@ int main(int argc, char **argv)
 		    {"library", library},   {"counting", counting},
 		    {"replaced", replaced}, {"descriptors", descriptors},
 		    {"moved", moved},       {"alone", alone},
-		    {"peaks", peaks}};
+		    {"peaks", peaks},       {"copied", copied}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

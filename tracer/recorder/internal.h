@@ -148,6 +148,8 @@ void space_forget_all(struct task *task);
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
 /* @return the place that a stub at `address` belongs to, NULL: no stub. */
 struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
+/* @return whether another thread makes a copy of the memory: what is written to code meanwhile may be there or not. */
+bool patch_is_copied(struct tracer *tracer, const struct task *task);
 /* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere.
  * @return whether that took calls of the task's own: the call at whose entry it stands is not made then. */
 bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end);

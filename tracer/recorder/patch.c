@@ -1,9 +1,11 @@
 /* Jumps at the program's system calls. */
+#include "tracer/effects.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/remote.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,21 +156,41 @@ static int sync_code(struct tracer *tracer, struct task *task)
 	return 0;
 }
 
-/* @return whether another thread is about to move code. */
-static bool code_is_moving(struct tracer *tracer, const struct task *task)
+/* @return whether the task is in a call that makes a process with a copy of its memory, made when the kernel likes. Its
+ * table is copied when the call tells of the child. */
+static bool is_copying(const struct task *task, const struct frame *frame)
+{
+	return task->want_exit && frame->call.row->effect == EFFECT_CLONE && !frame->call.child &&
+	       !(effects_clone_flags(&frame->call) & CLONE_VM);
+}
+
+/* Looks at what the others with the task's memory are in the middle of. */
+static bool others_are(struct tracer *tracer, const struct task *task,
+		       bool (*at_it)(const struct task *other, const struct frame *frame))
 {
 	struct map_slot *slot;
 	size_t at = 0;
 
-	while ((slot = map_next(&tracer->tasks, &at))) {
+	while (task->mm->refs > 1 && (slot = map_next(&tracer->tasks, &at))) {
 		struct task *other = slot->value;
 		if (other->mm != task->mm || other == task)
 			continue;
 		const struct frame *frame = task_top(other);
-		if (frame && frame->call.row && frame->call.row->effect == EFFECT_MREMAP)
+		if (frame && frame->call.row && at_it(other, frame))
 			return true;
 	}
 	return false;
+}
+
+bool patch_is_copied(struct tracer *tracer, const struct task *task)
+{
+	return others_are(tracer, task, is_copying);
+}
+
+/* … or about to move code. */
+static bool is_changing(const struct task *task, const struct frame *frame)
+{
+	return frame->call.row->effect == EFFECT_MREMAP || is_copying(task, frame);
 }
 
 /* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
@@ -229,7 +251,7 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		task->process->recorded.off[OFF_NO_SYNC]++;
 		return;
 	}
-	if (task->mm->refs > 1 && code_is_moving(tracer, task))
+	if (others_are(tracer, task, is_changing))
 		return;
 	const struct module *module = module_of(tracer, task, patch->ip);
 	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
@@ -282,20 +304,28 @@ static void take_back(struct tracer *tracer, struct task *task, const struct pat
 bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
 {
 	const struct recorder_space *space = task->mm->recorder;
+	bool copied = patch_is_copied(tracer, task);
 	struct map_slot *slot;
 	bool any = false;
 	size_t at = 0;
+	int64_t result;
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
 		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
 			continue;
-		if (patch_is_there(tracer, task, patch)) {
-			take_back(tracer, task, patch);
-			any = true;
-		}
+		if (!patch_is_there(tracer, task, patch))
+			continue;
+		any = true;
+		/* Again, and later: at that entry it will stand once more. */
+		if (copied)
+			break;
+		take_back(tracer, task, patch);
 		forget(patch);
 	}
+	if (any && copied)
+		return remote_syscall(tracer, task, __NR_sched_yield, (uint64_t[6]){0}, &result) ==
+		       0;
 	return any && task->mm->refs > 1;
 }
 

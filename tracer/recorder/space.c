@@ -312,6 +312,9 @@ static bool start(struct tracer *tracer, struct task *task)
 		return false;
 	if (space->files)
 		return space->files == task->files;
+	/* A child being made would be taken to have the agent as well. */
+	if (!space->agent && patch_is_copied(tracer, task))
+		return false;
 	if (!start_agent(tracer, task))
 		return false;
 	space->files = files_ref(task->files);
