@@ -173,6 +173,17 @@ def test_memory_that_is_copied_while_code_is_changed(runner, built, form):
 	assert patched > 100 and before > 50 and behind > 50
 
 
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+def test_code_that_is_changed_back_among_threads(runner, built, form):
+	args = [built("recorder_threads", form), "withdrawn", "400", "6"]
+	assert runner.native(args).status == 0
+	# Hooks would take the breakpoints for theirs.
+	run = runner.traced(args, [*hits(2), "--no-stdio", "-e", "posix"])
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[3] > 50
+
+
 @pytest.mark.parametrize("form", ["dynamic", "musl"])
 def test_no_descriptor_among_threads(runner, built, form):
 	run = runner.traced([built("recorder_threads", form), "alone", "15", "100"], hits(2))

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
@@ -203,13 +204,16 @@ static void library(long count)
 	printf("pread\t%ld\n", calls);
 }
 
-/* Code on a page of its own: both forms of places again. */
+/* Code on a page of its own: both forms of places again, and one of any call. */
 asm(".section .movable,\"ax\",@progbits\n.balign 4096\n.globl movable\n"
     ".type movable,@function\nmovable:\n"
     "mov %rcx,%r10\nmov $17,%eax\nsyscall\nret\n.size movable,.-movable\n.balign 64\n"
     ".type movable_too,@function\nmovable_too:\n"
     "mov %rcx,%r10\nmov $17,%eax\nnop\nsyscall\ncmp $-4095,%rax\nret\n"
-    ".size movable_too,.-movable_too\n.balign 4096\n.zero 4096\n.text\n");
+    ".size movable_too,.-movable_too\n.balign 64\n"
+    ".type movable_any,@function\nmovable_any:\nmov %rdi,%rax\nmov %rsi,%rdi\nmov %rdx,%rsi\n"
+    "mov %rcx,%rdx\nnop\nsyscall\ncmp $-4095,%rax\nret\n.size movable_any,.-movable_any\n.balign "
+    "4096\n.zero 4096\n.text\n");
 extern char movable[];
 
 /* Code that the kernel moves to where it likes, while other threads run. */
@@ -238,6 +242,58 @@ static void moved(long count)
 	}
 	pthread_join(thread, NULL);
 	printf("pread\t%ld\nlseek\t%ld\n", calls + 2 * others, others);
+}
+
+static long any_call(long number, long a, long b, long c)
+{
+	return ((long (*)(long, long, long, long))(void *)(movable + 128))(number, a, b, c);
+}
+
+static volatile bool settled;
+
+/* Returns from the kernel to code that is changed, or changed back, meanwhile. */
+static void *sleeps(void *ns)
+{
+	for (long i = 0; !settled; i++) {
+		const struct timespec time = {0, (long)ns * (i % 16)};
+		CHECK(any_call(SYS_nanosleep, (long)&time, 0, 0) == 0);
+	}
+	return NULL;
+}
+
+static void *forks(void *calls)
+{
+	while (!settled) {
+		pid_t child = fork();
+		if (child == 0) {
+			for (int k = 0; k < 4; k++)
+				CHECK(any_call(SYS_lseek, data, 0, SEEK_CUR) == 5);
+			_exit(0);
+		}
+		wait_for(child);
+		*(long *)calls += 4;
+	}
+	return NULL;
+}
+
+/* Code that may move each time, and does not, while others run in it: its changes are taken back. */
+static void withdrawn(long count)
+{
+	pthread_t threads[5];
+	long calls = 0;
+
+	for (long i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, sleeps, (void *)(10000 + i * 3000)) == 0);
+	CHECK(pthread_create(&threads[4], NULL, forks, &calls) == 0);
+	for (long i = 0; i < count; i++) {
+		for (long k = 0; k < rounds; k++)
+			CHECK(any_call(SYS_lseek, data, 0, SEEK_CUR) == 5);
+		CHECK(mremap(movable, 4096, 4096, MREMAP_MAYMOVE) == movable);
+	}
+	settled = true;
+	for (int i = 0; i < 5; i++)
+		pthread_join(threads[i], NULL);
+	printf("lseek\t%ld\n", calls + count * rounds);
 }
 
 /* Many places of both forms, so that there is always one more to be changed. */
@@ -402,12 +458,13 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together}, {"shortly", shortly},
-		    {"children", children}, {"code", code},
-		    {"library", library},   {"counting", counting},
-		    {"replaced", replaced}, {"descriptors", descriptors},
-		    {"moved", moved},       {"alone", alone},
-		    {"peaks", peaks},       {"copied", copied}};
+	} runs[] = {{"together", together},  {"shortly", shortly},
+		    {"children", children},  {"code", code},
+		    {"library", library},    {"counting", counting},
+		    {"replaced", replaced},  {"descriptors", descriptors},
+		    {"moved", moved},        {"alone", alone},
+		    {"peaks", peaks},        {"copied", copied},
+		    {"withdrawn", withdrawn}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

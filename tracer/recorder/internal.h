@@ -153,6 +153,8 @@ bool patch_is_copied(struct tracer *tracer, const struct task *task);
 /* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere.
  * @return whether that took calls of the task's own: the call at whose entry it stands is not made then. */
 bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end);
+/* @return whether the jump lies there, whatever is believed of it. */
+bool patch_has_jump(struct tracer *tracer, struct task *task, const struct patch *patch);
 /* @return whether the jump is still there; else it is forgotten. */
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
 

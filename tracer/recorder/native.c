@@ -220,42 +220,33 @@ static void leave_window(struct tracer *tracer, struct task *task, struct user_r
 		r->rip = behind_call(task, patch, patch->address + patch->after, sig);
 }
 
-/* @return the place whose breakpoint lies at `address`, NULL: none of ours. */
-static struct patch *patch_with_trap(const struct recorder_space *space, uint64_t address)
-{
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(&space->patches, &at))) {
-		struct patch *patch = slot->value;
-		if (patch->window.begin == address ||
-		    (patch->window.form == WINDOW_AFTER && patch->ip == address))
-			return patch;
-	}
-	return NULL;
-}
-
-/* A breakpoint of a place that is, or was, being patched; or the one that stays in a WINDOW_AFTER.
- * @return whether it is one. */
+/* A breakpoint of a place that is, or was, being patched; or the one that stays in a WINDOW_AFTER. The hit may have
+ * waited while the jump came or went: only memory tells. @return whether it is one. */
 static bool leave_trap(struct tracer *tracer, struct task *task, struct user_regs_struct *r)
 {
-	uint64_t address = r->rip - ARCH_BREAKPOINT_LEN;
-	const struct patch *patch = patch_with_trap(task->mm->recorder, address);
+	const uint64_t address = r->rip - ARCH_BREAKPOINT_LEN;
+	struct map_slot *slot;
 	unsigned char byte;
+	size_t at = 0;
 
-	if (!patch || memory_read(tracer, task, address, &byte, 1) != 1)
+	if (memory_read(tracer, task, address, &byte, 1) != 1)
 		return false;
-	if (address == patch->window.begin) {
-		/* Over by now; a breakpoint that is still there is somebody else's. */
-		if (byte == ARCH_BREAKPOINT)
-			return false;
-		r->rip = address;
-		return true;
+	while ((slot = map_next(&task->mm->recorder->patches, &at))) {
+		const struct patch *patch = slot->value;
+		bool behind = patch->window.form == WINDOW_AFTER && patch->ip == address;
+		if (!behind && patch->window.begin != address)
+			continue;
+		if (byte != ARCH_BREAKPOINT) {
+			r->rip = address;
+			return true;
+		}
+		/* Else it is somebody else's. */
+		if (behind && patch_has_jump(tracer, task, patch)) {
+			r->rip = patch->address + patch->after;
+			return true;
+		}
 	}
-	if (patch->state != PATCH_DONE)
-		return false;
-	r->rip = patch->address + patch->after;
-	return true;
+	return false;
 }
 
 /* A signal that is blocked comes only if it is forced. Its details are those of one that was pending, if there was

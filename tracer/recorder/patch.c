@@ -209,10 +209,8 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	if (window->form == WINDOW_AFTER) {
 		if (memory_write(task, window->ip, &breakpoint, 1) < 0)
 			goto undo;
-		if (sync_code(tracer, task) < 0) {
-			memory_write(task, window->ip, patch->before + ARCH_SYSCALL_LEN, 1);
+		if (sync_code(tracer, task) < 0)
 			goto undo;
-		}
 	}
 	if (memory_write(task, begin + 1, patch->jump + 1, WINDOW_JUMP - 1) < 0)
 		goto undo;
@@ -223,6 +221,8 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	sync_code(tracer, task);
 	return 0;
 undo:
+	if (window->form == WINDOW_AFTER)
+		memory_write(task, window->ip, patch->before + ARCH_SYSCALL_LEN, 1);
 	memory_write(task, begin, patch->before, 1);
 	return -1;
 }
@@ -240,10 +240,41 @@ static void refuse(struct task *task, struct patch *patch, enum window_refusal w
 	task->process->recorded.refused[why]++;
 }
 
+/* @return whether the stub of an earlier time, in which threads may stand, is what is wanted now. */
+static bool has_stub(struct tracer *tracer, struct task *task, struct patch *patch,
+		     struct stub *stub)
+{
+	const uint64_t *slot = stub_slot(task->mm->recorder, patch->address);
+	unsigned char bytes[STUB_SIZE];
+
+	return slot && *slot == patch->ip &&
+	       stub_jump(&patch->window, patch->address, patch->jump) &&
+	       stub_make(stub, &patch->window, patch->address) == 0 &&
+	       memory_read(tracer, task, patch->address, bytes, stub->len) == stub->len &&
+	       memcmp(bytes, stub->bytes, stub->len) == 0;
+}
+
+/* @return whether there is a stub, and a jump that leads to it. */
+static bool make_stub(struct tracer *tracer, struct task *task, const struct module *module,
+		      struct patch *patch)
+{
+	struct stub stub;
+
+	if (!has_stub(tracer, task, patch, &stub)) {
+		patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
+		if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
+		    memory_write(task, patch->address, stub.bytes, stub.len) < 0)
+			return false;
+		*stub_slot(task->mm->recorder, patch->address) = patch->ip;
+	}
+	patch->test = stub.test;
+	patch->after = stub.after;
+	return true;
+}
+
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 {
-	struct recorder_space *space = task->mm->recorder;
-	struct stub stub;
+	const struct recorder_space *space = task->mm->recorder;
 
 	patch->hits = 0;
 	/* Both may be otherwise later. */
@@ -259,15 +290,10 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		refuse(task, patch, patch->window.refusal);
 		return;
 	}
-	patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
-	if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
-	    memory_write(task, patch->address, stub.bytes, stub.len) < 0) {
+	if (!make_stub(tracer, task, module, patch)) {
 		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
-	patch->test = stub.test;
-	patch->after = stub.after;
-	*stub_slot(space, patch->address) = patch->ip;
 	/* A thread that was let into the stub while others are still being kept out finds it complete. */
 	patch->state = PATCH_DONE;
 	if (write_jump(tracer, task, patch) < 0 || !patch_is_there(tracer, task, patch)) {
@@ -329,12 +355,18 @@ bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, ui
 	return any && task->mm->refs > 1;
 }
 
-bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
+bool patch_has_jump(struct tracer *tracer, struct task *task, const struct patch *patch)
 {
 	unsigned char bytes[WINDOW_JUMP];
 
-	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
-	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
+	return memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) ==
+		       sizeof(bytes) &&
+	       memcmp(bytes, patch->jump, sizeof(bytes)) == 0;
+}
+
+bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
+{
+	if (patch_has_jump(tracer, task, patch))
 		return true;
 	task->process->recorded.stale++;
 	forget(patch);
