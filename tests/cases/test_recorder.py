@@ -345,11 +345,16 @@ def test_without_a_name_it_is_off(runner, built):
 	agrees(run)
 
 
+TAKEN_AWAY = "the program took away what it needs"
+
+
 @pytest.mark.parametrize("form", ["dynamic", "static"])
 @pytest.mark.parametrize("what, recorded, said", [
 	("gs-before", 0, "the program uses %gs"), ("gs-later", 490, None), ("gs-of-one", 900, None),
 	("mdwe", 490, None), ("memory", 0, "no memory for it"), ("locked", 490, None),
 	("taken", 0, "the agent's address is taken"), ("filter", 490, "it has a seccomp filter of its own"),
+	("clock", 490, TAKEN_AWAY), ("clock-before", 0, TAKEN_AWAY), ("code-gone", 490, TAKEN_AWAY), ("table-gone", 490, TAKEN_AWAY),
+	("rings-gone", 490, TAKEN_AWAY),
 	("trap-blocked", 1450, None), ("trap-ignored", 1450, None), ("trap-handled", 1450, None),
 ])
 def test_obstacles(runner, built, form, what, recorded, said):

@@ -202,6 +202,58 @@ static void trap_handled(long times)
 	trap(times, never, false);
 }
 
+/* The agent's clock, of which there is none any more in the second half. */
+static void no_clock(long times)
+{
+	FILE *stream = fopen("data", "r");
+
+	CHECK(stream);
+	for (int half = 0; half < 2; half++) {
+		CHECK(prctl(PR_SET_TSC, half ? PR_TSC_SIGSEGV : PR_TSC_ENABLE, 0, 0, 0) == 0);
+		for (long i = 0; i < times; i++) {
+			CHECK(ftell(stream) == 0);
+			call();
+		}
+	}
+	printf("ftell\t%ld\n", 2 * times);
+}
+
+static void never_a_clock(long times)
+{
+	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0);
+	many(&times);
+}
+
+/* The agent's code, its table and the first of its rings, as programs that look at their own memory may take them away. */
+static void take_away(long times, bool code, bool table, bool rings)
+{
+	char *const at = AGENT;
+
+	many(&times);
+	if (code)
+		munmap(at, 0x1000);
+	if (table)
+		mprotect(at + 0x1000, 0x4000, PROT_NONE);
+	if (rings)
+		munmap(at + 0x1000000, 1 << 21);
+	many(&times);
+}
+
+static void no_code(long times)
+{
+	take_away(times, true, false, false);
+}
+
+static void no_table(long times)
+{
+	take_away(times, false, true, false);
+}
+
+static void no_rings(long times)
+{
+	take_away(times, false, false, true);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -216,6 +268,11 @@ int main(int argc, char **argv)
 		{"locked", locked},
 		{"taken", taken},
 		{"filter", own_filter},
+		{"clock", no_clock},
+		{"clock-before", never_a_clock},
+		{"code-gone", no_code},
+		{"table-gone", no_table},
+		{"rings-gone", no_rings},
 		{"trap-blocked", trap_blocked},
 		{"trap-ignored", trap_ignored},
 		{"trap-handled", trap_handled},

@@ -129,6 +129,9 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 
 /* native.c. Flags as the agent saves them. */
 void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
+/* The agent has been deprived of something: nothing is recorded in the process any more, the thread has no ring. */
+void native_give_up(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		    struct ring *ring);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);

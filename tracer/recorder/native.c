@@ -256,13 +256,26 @@ static bool is_forced(const struct task *task, const siginfo_t *info)
 	return info->si_code > 0 || forced_is_blocked(task, info->si_signo);
 }
 
-/* A path or a vector that cannot be read: the kernel shall say so itself. */
-static bool is_own_fault(const struct task *task, const struct user_regs_struct *r,
-			 const siginfo_t *info)
+/* A path or a vector that cannot be read: the kernel shall say so itself. Elsewhere the agent has been deprived of
+ * something. */
+static bool is_own_fault(const struct task *task, const siginfo_t *info)
 {
-	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && is_forced(task, info) &&
-	       r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
-	       r->rip < AGENT_BASE + agent_offset(agent_read);
+	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && is_forced(task, info);
+}
+
+static bool is_reading(uint64_t ip)
+{
+	return ip >= AGENT_BASE + agent_offset(agent_reading) &&
+	       ip < AGENT_BASE + agent_offset(agent_read);
+}
+
+void native_give_up(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		    struct ring *ring)
+{
+	drain_ring(tracer, ring);
+	space_free_ring(task->mm->recorder, ring);
+	arch_regs_set_gs(regs, 0);
+	space_switch_off(task, OFF_FAULT);
 }
 
 /* Behind the agent's text; used for one call only. */
@@ -296,8 +309,10 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 		struct ring *ring = space_ring_of(task);
 		if (!ring)
 			return false;
-		swallow = is_own_fault(task, r, info);
+		swallow = is_own_fault(task, info);
 		leave_agent(tracer, task, r, ring, info->si_signo, swallow);
+		if (swallow && !is_reading(ip))
+			native_give_up(tracer, task, &regs, ring);
 	} else {
 		const struct patch *patch = patch_of_stub(space, ip);
 		if (patch)
