@@ -187,10 +187,12 @@ bool patch_is_copied(struct tracer *tracer, const struct task *task)
 	return others_are(tracer, task, is_copying);
 }
 
-/* … or about to move code. */
+/* … or about to move code, or to set a filter before which all was taken back. */
 static bool is_changing(const struct task *task, const struct frame *frame)
 {
-	return frame->call.row->effect == EFFECT_MREMAP || is_copying(task, frame);
+	const enum effect effect = frame->call.row->effect;
+
+	return effect == EFFECT_MREMAP || effect == EFFECT_OWN_FILTER || is_copying(task, frame);
 }
 
 /* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
