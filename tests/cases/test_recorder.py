@@ -100,10 +100,11 @@ def test_narrow_stacks_and_bad_pointers(runner, built, form, what):
 
 
 @pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("what", ["faults", "handlers"])
 @pytest.mark.parametrize("first", [1, 8])
-def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, first):
+def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, what, first):
 	"""The kernel unblocks a signal that it has to force, and takes its handler away."""
-	args = [built("recorder_sites", form), "faults"]
+	args = [built("recorder_sites", form), what]
 	native = runner.native(args)
 	run = runner.traced(args, hits(first))
 	assert native.status == 0, native.stderr
