@@ -59,6 +59,7 @@ static void enter(struct tracer *tracer, struct task *task, struct arch_stop *st
 		hooks_stale(tracer, task, stop->sp, now);
 		if (task->handlers)
 			task->handlers--;
+		forced_sigreturn(tracer, task, stop->sp);
 		recorder_sigreturn(tracer, task, stop->sp);
 		hooks_sigreturn(tracer, task, stop->sp);
 		signals_handler_returns(tracer, task, stop->sp, now);

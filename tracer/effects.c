@@ -134,17 +134,15 @@ void effects_begin(struct tracer *tracer, struct task *task, struct frame *frame
 	}
 }
 
-/* Calls that the program has answered without the kernel, by a filter of its own or by a signal to itself, may
- * never stop: a signal comes before any stop, a filter before that of our filter. */
-static bool is_own_filter(const struct tracer *tracer, const struct call *call)
+bool effects_own_filter(const struct tracer *tracer, uint64_t nr, const uint64_t args[6])
 {
-	if (call->row->nr == __NR_prctl && (int)call->args[0] == PR_SET_SYSCALL_USER_DISPATCH)
-		return call->args[1] != PR_SYS_DISPATCH_OFF;
+	if (nr == __NR_prctl && (int)args[0] == PR_SET_SYSCALL_USER_DISPATCH)
+		return args[1] != PR_SYS_DISPATCH_OFF;
 	if (!tracer->filter)
 		return false;
-	if (call->row->nr == __NR_prctl)
-		return (int)call->args[0] == PR_SET_SECCOMP;
-	return call->args[0] == SECCOMP_SET_MODE_STRICT || call->args[0] == SECCOMP_SET_MODE_FILTER;
+	if (nr == __NR_prctl)
+		return (int)args[0] == PR_SET_SECCOMP;
+	return args[0] == SECCOMP_SET_MODE_STRICT || args[0] == SECCOMP_SET_MODE_FILTER;
 }
 
 bool effects_need_exit(const struct frame *frame)
@@ -441,7 +439,7 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		aio_submitted(tracer, task, frame);
 		break;
 	case EFFECT_OWN_FILTER:
-		if (is_own_filter(tracer, call))
+		if (effects_own_filter(tracer, (uint64_t)call->row->nr, call->args))
 			task->process->lost[LOST_OWN_FILTER]++;
 		break;
 	case EFFECT_URING_SETUP:

@@ -3,6 +3,7 @@
 #include "base/proc.h"
 #include "tracer/arch/arch.h"
 #include "tracer/loop.h"
+#include "tracer/memory.h"
 #include "tracer/remote.h"
 
 #include <string.h>
@@ -83,6 +84,14 @@ void forced_sigaction(struct process *process, const struct call *call)
 	action->set = handler_of(action) != (uintptr_t)SIG_DFL;
 }
 
+void forced_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp)
+{
+	uint64_t mask;
+
+	if (memory_read(tracer, task, sp + ARCH_SIGFRAME_MASK, &mask, sizeof(mask)) == sizeof(mask))
+		task->forced_blocked = mask & ALL;
+}
+
 bool forced_is_blocked(const struct task *task, int sig)
 {
 	return task->forced_blocked & BIT(sig);
@@ -91,6 +100,22 @@ bool forced_is_blocked(const struct task *task, int sig)
 static bool has_handler(const struct forced_action *action)
 {
 	return action->set && handler_of(action) != (uintptr_t)SIG_IGN;
+}
+
+void forced_delivered(struct task *task, int sig)
+{
+	struct forced_action *action = action_of(task->process, sig);
+	uint64_t words[FORCED_ACTION_SIZE / sizeof(uint64_t)];
+
+	if (!action || !has_handler(action))
+		return;
+	/* The handler, its flags, what restores, its mask. */
+	memcpy(words, action->bytes, sizeof(words));
+	task->forced_blocked |= words[3] & ALL;
+	if (!(words[1] & SA_NODEFER))
+		task->forced_blocked |= BIT(sig);
+	if (words[1] & (unsigned)SA_RESETHAND)
+		action->set = false;
 }
 
 /* @return whether the kernel has taken the program's handler away: it does so where the signal was blocked, as it is

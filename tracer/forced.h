@@ -30,6 +30,13 @@ void forced_begin(struct task *task);
 void forced_sigmask(struct task *task, const struct call *call);
 void forced_sigaction(struct process *process, const struct call *call);
 
+/* A handler returns; `sp` is the stack pointer at rt_sigreturn. What the handler has done to the mask ends there. */
+void forced_sigreturn(struct tracer *tracer, struct task *task, uint64_t sp);
+
+/* A signal that is the program's own is about to be delivered: with its handler begins another mask, and some are taken
+ * away then. */
+void forced_delivered(struct task *task, int sig);
+
 /* @return whether the task has blocked the signal. */
 bool forced_is_blocked(const struct task *task, int sig);
 

@@ -88,6 +88,7 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 		return;
 	}
 	ignored_before_delivery(tracer, task, sig);
+	forced_delivered(task, sig);
 	if (asks_for_end(sig))
 		task->process->told_to_end = status->time;
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)

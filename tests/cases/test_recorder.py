@@ -100,10 +100,11 @@ def test_narrow_stacks_and_bad_pointers(runner, built, form, what):
 
 
 @pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("what", ["faults", "handlers"])
 @pytest.mark.parametrize("first", [1, 8])
-def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, first):
+def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, what, first):
 	"""The kernel unblocks a signal that it has to force, and takes its handler away."""
-	args = [built("recorder_sites", form), "faults"]
+	args = [built("recorder_sites", form), what]
 	native = runner.native(args)
 	run = runner.traced(args, hits(first))
 	assert native.status == 0, native.stderr
@@ -160,6 +161,28 @@ def test_code_that_is_moved(runner, built, form):
 	agrees(run)
 	# In each place anew.
 	assert census(run)[1] >= 30
+
+
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+def test_memory_that_is_copied_while_code_is_changed(runner, built, form):
+	args = [built("recorder_threads", form), "copied", "1", "6"]
+	assert runner.native(args).status == 0
+	run = runner.traced(args, hits(2))
+	assert run.status == 0, run.stderr
+	agrees(run)
+	_, patched, before, behind = census(run)
+	assert patched > 100 and before > 50 and behind > 50
+
+
+@pytest.mark.parametrize("form", ["dynamic", "static"])
+def test_code_that_is_changed_back_among_threads(runner, built, form):
+	args = [built("recorder_threads", form), "withdrawn", "400", "6"]
+	assert runner.native(args).status == 0
+	# Hooks would take the breakpoints for theirs.
+	run = runner.traced(args, [*hits(2), "--no-stdio", "-e", "posix"])
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert census(run)[3] > 50
 
 
 @pytest.mark.parametrize("form", ["dynamic", "musl"])
@@ -331,11 +354,17 @@ def test_without_a_name_it_is_off(runner, built):
 	agrees(run)
 
 
+OWN_FILTER = "it has a seccomp filter of its own"
+TAKEN_AWAY = "the program took away what it needs"
+
+
 @pytest.mark.parametrize("form", ["dynamic", "static"])
 @pytest.mark.parametrize("what, recorded, said", [
 	("gs-before", 0, "the program uses %gs"), ("gs-later", 490, None), ("gs-of-one", 900, None),
 	("mdwe", 490, None), ("memory", 0, "no memory for it"), ("locked", 490, None),
-	("taken", 0, "the agent's address is taken"), ("filter", 490, "it has a seccomp filter of its own"),
+	("taken", 0, "the agent's address is taken"), ("filter", 490, OWN_FILTER),
+	("clock", 490, TAKEN_AWAY), ("clock-before", 0, TAKEN_AWAY), ("code-gone", 490, TAKEN_AWAY), ("table-gone", 490, TAKEN_AWAY),
+	("rings-gone", 490, TAKEN_AWAY), ("answered", 980, OWN_FILTER), ("dispatched", 490, OWN_FILTER),
 	("trap-blocked", 1450, None), ("trap-ignored", 1450, None), ("trap-handled", 1450, None),
 ])
 def test_obstacles(runner, built, form, what, recorded, said):
@@ -349,7 +378,7 @@ def test_obstacles(runner, built, form, what, recorded, said):
 	found = counted(run, run.path("data"))
 	for name, count in values(run.stdout).items():
 		assert found[name] == int(count), name
-	assert run.trace.lost() == ({"own_filter": 1} if what == "filter" else {}), run.stderr
+	assert run.trace.lost() == ({"own_filter": 1} if said == OWN_FILTER else {}), run.stderr
 	assert (census(run)[0] >= recorded) if recorded else (census(run)[0] == 0), run.stderr
 	line = run.trace.properties["recorder"]
 	assert "ring full" not in line, line

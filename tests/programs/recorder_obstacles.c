@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <linux/filter.h>
@@ -19,6 +21,12 @@
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE              65
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH  59
+#define PR_SYS_DISPATCH_ON            1
+#define SYSCALL_DISPATCH_FILTER_ALLOW 0
+#define SYSCALL_DISPATCH_FILTER_BLOCK 1
 #endif
 
 /* As the sources of dftrace have it: where the agent would lie. */
@@ -153,6 +161,93 @@ static void *wait_there(void *ready)
 	return sigismember(&blocked, SIGTRAP) ? ready : NULL;
 }
 
+/* A place of which the jump covers the call itself. */
+asm(".text\n.balign 64\n.globl place\n.type place,@function\nplace:\n.cfi_startproc\n"
+    "xor %eax,%eax\nmov $8,%al\nsyscall\nnopl 0(%rax,%rax)\nret\n"
+    ".cfi_endproc\n.size place,.-place\n");
+extern char place[];
+
+static long seek(void)
+{
+	return ((long (*)(int, long, long))(void *)place)(data, 0, SEEK_CUR);
+}
+
+static void *seek_often(void *times)
+{
+	for (long i = 0; i < *(long *)times; i++)
+		CHECK(seek() == 5);
+	return NULL;
+}
+
+static volatile const char *said_call;
+static volatile const char *said_ip;
+
+static void on_sys(int sig, siginfo_t *info, void *context)
+{
+	greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)sig;
+	said_call = info->si_call_addr;
+	said_ip = (const char *)registers[REG_RIP];
+	registers[REG_RAX] = 77;
+}
+
+static void handle_sys(void)
+{
+	const struct sigaction action = {.sa_sigaction = on_sys, .sa_flags = SA_SIGINFO};
+
+	CHECK(sigaction(SIGSYS, &action, NULL) == 0);
+}
+
+/* A call that the program answers itself: its handler is told where it was made. A second thread has seen to it that
+ * all is changed among others. */
+static void answered(long times)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_lseek, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {4, filter};
+	_Atomic int ready = 0;
+	pthread_t thread;
+
+	CHECK(pipe(pipes) == 0);
+	CHECK(pthread_create(&thread, NULL, wait_there, &ready) == 0);
+	seek_often(&times);
+	handle_sys();
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	/* One that fails changes nothing for good. */
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1);
+	seek_often(&times);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+	CHECK(seek() == 77 && said_ip == said_call && said_ip - place == 6);
+	CHECK(write(pipes[1], "x", 1) == 1 && pthread_join(thread, NULL) == 0);
+	printf("lseek\t%ld\n", 2 * times);
+}
+
+extern char __executable_start, etext;
+
+/* … and one that only code outside of the program's own would have it answer. */
+static void dispatched(long times)
+{
+	static volatile char answer = SYSCALL_DISPATCH_FILTER_BLOCK;
+	const unsigned long begin = (unsigned long)&__executable_start;
+
+	seek_often(&times);
+	handle_sys();
+	CHECK(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, begin,
+		    (unsigned long)&etext - begin, &answer) == 0);
+	for (int i = 0; i < 10; i++) {
+		if (seek() != 5)
+			said_call = place;
+	}
+	answer = SYSCALL_DISPATCH_FILTER_ALLOW;
+	CHECK(!said_call);
+	printf("lseek\t%ld\n", times + 10);
+}
+
 /* SIGTRAP as `action` has it, blocked or not. */
 static void trap(long times, void (*action)(int), bool block)
 {
@@ -202,6 +297,58 @@ static void trap_handled(long times)
 	trap(times, never, false);
 }
 
+/* The agent's clock, of which there is none any more in the second half. */
+static void no_clock(long times)
+{
+	FILE *stream = fopen("data", "r");
+
+	CHECK(stream);
+	for (int half = 0; half < 2; half++) {
+		CHECK(prctl(PR_SET_TSC, half ? PR_TSC_SIGSEGV : PR_TSC_ENABLE, 0, 0, 0) == 0);
+		for (long i = 0; i < times; i++) {
+			CHECK(ftell(stream) == 0);
+			call();
+		}
+	}
+	printf("ftell\t%ld\n", 2 * times);
+}
+
+static void never_a_clock(long times)
+{
+	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0);
+	many(&times);
+}
+
+/* The agent's code, its table and the first of its rings, as programs that look at their own memory may take them away. */
+static void take_away(long times, bool code, bool table, bool rings)
+{
+	char *const at = AGENT;
+
+	many(&times);
+	if (code)
+		munmap(at, 0x1000);
+	if (table)
+		mprotect(at + 0x1000, 0x4000, PROT_NONE);
+	if (rings)
+		munmap(at + 0x1000000, 1 << 21);
+	many(&times);
+}
+
+static void no_code(long times)
+{
+	take_away(times, true, false, false);
+}
+
+static void no_table(long times)
+{
+	take_away(times, false, true, false);
+}
+
+static void no_rings(long times)
+{
+	take_away(times, false, false, true);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -216,6 +363,13 @@ int main(int argc, char **argv)
 		{"locked", locked},
 		{"taken", taken},
 		{"filter", own_filter},
+		{"answered", answered},
+		{"dispatched", dispatched},
+		{"clock", no_clock},
+		{"clock-before", never_a_clock},
+		{"code-gone", no_code},
+		{"table-gone", no_table},
+		{"rings-gone", no_rings},
 		{"trap-blocked", trap_blocked},
 		{"trap-ignored", trap_ignored},
 		{"trap-handled", trap_handled},

@@ -288,6 +288,43 @@ static int faults(void)
 	return 0;
 }
 
+static void blocks(int sig)
+{
+	sigset_t set;
+
+	(void)sig;
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	sigaddset(&set, SIGBUS);
+	CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+}
+
+/* A mask that is a handler's ends with it, and a handler that is for once is gone; neither is to be had back. */
+static int handlers(void)
+{
+	struct sigaction action = {.sa_handler = blocks};
+	int fd = open("/etc/passwd", O_RDONLY);
+	sigset_t old, now;
+
+	bad_path = (const char *)8;
+	for (int round = 0; round < 2; round++) {
+		CHECK(sigprocmask(SIG_BLOCK, NULL, &old) == 0);
+		CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && raise(SIGUSR1) == 0);
+		call_badly(fd);
+		CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && memcmp(&now, &old, 8) == 0);
+		action.sa_handler = handler;
+		action.sa_flags = SA_RESETHAND | (round ? SA_NODEFER : 0);
+		CHECK(sigaction(SIGSEGV, &action, NULL) == 0 && raise(SIGSEGV) == 0);
+		CHECK(in_handler == round + 1);
+		call_badly(fd);
+		CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && memcmp(&now, &old, 8) == 0);
+		CHECK(sigaction(SIGSEGV, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+		action = (struct sigaction){.sa_handler = blocks};
+	}
+	printf("failures\t%ld\n", bad_calls);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 2);
@@ -297,6 +334,8 @@ int main(int argc, char **argv)
 		return stacks();
 	if (strcmp(argv[1], "faults") == 0)
 		return faults();
+	if (strcmp(argv[1], "handlers") == 0)
+		return handlers();
 	CHECK(strcmp(argv[1], "pointers") == 0);
 	return pointers();
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
@@ -203,13 +204,16 @@ static void library(long count)
 	printf("pread\t%ld\n", calls);
 }
 
-/* Code on a page of its own: both forms of places again. */
+/* Code on a page of its own: both forms of places again, and one of any call. */
 asm(".section .movable,\"ax\",@progbits\n.balign 4096\n.globl movable\n"
     ".type movable,@function\nmovable:\n"
     "mov %rcx,%r10\nmov $17,%eax\nsyscall\nret\n.size movable,.-movable\n.balign 64\n"
     ".type movable_too,@function\nmovable_too:\n"
     "mov %rcx,%r10\nmov $17,%eax\nnop\nsyscall\ncmp $-4095,%rax\nret\n"
-    ".size movable_too,.-movable_too\n.balign 4096\n.zero 4096\n.text\n");
+    ".size movable_too,.-movable_too\n.balign 64\n"
+    ".type movable_any,@function\nmovable_any:\nmov %rdi,%rax\nmov %rsi,%rdi\nmov %rdx,%rsi\n"
+    "mov %rcx,%rdx\nnop\nsyscall\ncmp $-4095,%rax\nret\n.size movable_any,.-movable_any\n.balign "
+    "4096\n.zero 4096\n.text\n");
 extern char movable[];
 
 /* Code that the kernel moves to where it likes, while other threads run. */
@@ -238,6 +242,119 @@ static void moved(long count)
 	}
 	pthread_join(thread, NULL);
 	printf("pread\t%ld\nlseek\t%ld\n", calls + 2 * others, others);
+}
+
+static long any_call(long number, long a, long b, long c)
+{
+	return ((long (*)(long, long, long, long))(void *)(movable + 128))(number, a, b, c);
+}
+
+static volatile bool settled;
+
+/* Returns from the kernel to code that is changed, or changed back, meanwhile. */
+static void *sleeps(void *ns)
+{
+	for (long i = 0; !settled; i++) {
+		const struct timespec time = {0, (long)ns * (i % 16)};
+		CHECK(any_call(SYS_nanosleep, (long)&time, 0, 0) == 0);
+	}
+	return NULL;
+}
+
+static void *forks(void *calls)
+{
+	while (!settled) {
+		pid_t child = fork();
+		if (child == 0) {
+			for (int k = 0; k < 4; k++)
+				CHECK(any_call(SYS_lseek, data, 0, SEEK_CUR) == 5);
+			_exit(0);
+		}
+		wait_for(child);
+		*(long *)calls += 4;
+	}
+	return NULL;
+}
+
+/* Code that may move each time, and does not, while others run in it: its changes are taken back. */
+static void withdrawn(long count)
+{
+	pthread_t threads[5];
+	long calls = 0;
+
+	for (long i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, sleeps, (void *)(10000 + i * 3000)) == 0);
+	CHECK(pthread_create(&threads[4], NULL, forks, &calls) == 0);
+	for (long i = 0; i < count; i++) {
+		for (long k = 0; k < rounds; k++)
+			CHECK(any_call(SYS_lseek, data, 0, SEEK_CUR) == 5);
+		CHECK(mremap(movable, 4096, 4096, MREMAP_MAYMOVE) == movable);
+	}
+	settled = true;
+	for (int i = 0; i < 5; i++)
+		pthread_join(threads[i], NULL);
+	printf("lseek\t%ld\n", calls + count * rounds);
+}
+
+/* Many places of both forms, so that there is always one more to be changed. */
+#define PLACES 2000
+asm(".text\n.balign 32\nplaces:\n.rept 1000\n"
+    ".balign 32\n.cfi_startproc\nmov $8,%eax\nsyscall\nret\n.cfi_endproc\n"
+    ".balign 32\n.cfi_startproc\nxor %eax,%eax\nmov $8,%al\nsyscall\nnopl "
+    "0(%rax,%rax)\nret\n.cfi_endproc\n"
+    ".endr\n");
+extern char places[];
+
+static volatile long place_now;
+
+static void call_at(long place)
+{
+	long (*call)(int, long, long) = (void *)(places + 32 * place);
+
+	CHECK(call(data, 0, SEEK_CUR) == 5);
+}
+
+static void *everywhere(void *calls)
+{
+	for (long i = 0; i < PLACES; i++) {
+		place_now = i;
+		for (long k = 0; k < rounds; k++, ++*(long *)calls)
+			call_at(i);
+	}
+	place_now = -1;
+	return NULL;
+}
+
+/* Children whose memory is copied while another thread's calls are changed there. */
+static void copied(long unused)
+{
+	long calls = 0;
+	long others = 0;
+	pthread_t thread;
+	int status;
+
+	(void)unused;
+	CHECK(pthread_create(&thread, NULL, everywhere, &others) == 0);
+	while (place_now >= 0) {
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (child == 0) {
+			long now = place_now;
+			int own = 0;
+			for (long i = now - 1; i <= now + 1; i++) {
+				for (int k = 0; k < 2 && i >= 0 && i < PLACES; k++, own++)
+					call_at(i);
+			}
+			_exit(own);
+		}
+		CHECK(waitpid(child, &status, 0) == child);
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "a child has died of signal %d\n", WTERMSIG(status));
+		CHECK(WIFEXITED(status));
+		calls += WEXITSTATUS(status);
+	}
+	pthread_join(thread, NULL);
+	printf("lseek\t%ld\n", calls + others);
 }
 
 static pthread_barrier_t everybody;
@@ -341,12 +458,13 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together}, {"shortly", shortly},
-		    {"children", children}, {"code", code},
-		    {"library", library},   {"counting", counting},
-		    {"replaced", replaced}, {"descriptors", descriptors},
-		    {"moved", moved},       {"alone", alone},
-		    {"peaks", peaks}};
+	} runs[] = {{"together", together},  {"shortly", shortly},
+		    {"children", children},  {"code", code},
+		    {"library", library},    {"counting", counting},
+		    {"replaced", replaced},  {"descriptors", descriptors},
+		    {"moved", moved},        {"alone", alone},
+		    {"peaks", peaks},        {"copied", copied},
+		    {"withdrawn", withdrawn}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

@@ -110,6 +110,7 @@ struct arch_sigframe {
 };
 #define ARCH_SIGFRAME_SIZE 176 /* bytes to read at sp */
 #define ARCH_SIGFRAME_IP   168 /* where the ip stands in them */
+#define ARCH_SIGFRAME_MASK 296 /* where the mask stands behind sp that comes back */
 void arch_sigframe_parse(const unsigned char *bytes, struct arch_sigframe *frame);
 
 /* @return whether a conditional jump (INSN_JCC) is taken with these flags. */

@@ -34,6 +34,7 @@ void census_describe(const struct recorder_census *census, struct buf *out)
 		[OFF_THREADS] = "too many threads",
 		[OFF_EARLIER] = "it had threads before",
 		[OFF_NO_SYNC] = "no membarrier for code",
+		[OFF_FAULT] = "the program took away what it needs",
 	};
 	uint64_t patched = census->forms[WINDOW_BEFORE] + census->forms[WINDOW_AFTER];
 

@@ -19,6 +19,7 @@ enum off {
 	OFF_THREADS, /* more threads than rings */
 	OFF_EARLIER, /* it had threads before it could be prepared for them */
 	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */
+	OFF_FAULT,   /* the agent cannot run: no time stamp counter, or its memory is gone */
 	OFF_COUNT,
 };
 

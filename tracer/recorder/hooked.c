@@ -123,14 +123,14 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 			const siginfo_t *info)
 {
 	struct user_regs_struct *r = &regs->raw;
-	const struct ring *ring = space_ring_of(task);
+	struct ring *ring = space_ring_of(task);
 
 	if (!ring)
 		return false;
+	bool fault = (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
+		     native_is_forced(task, info);
 	/* What it was given cannot be read: the tracer shall look itself, and then the program. */
-	if ((info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
-	    native_is_forced(task, info) &&
-	    is_within(r->rip, agent_hook_reading, agent_hook_read)) {
+	if (fault && is_within(r->rip, agent_hook_reading, agent_hook_read)) {
 		r->rip = address_of(agent_hook_aside);
 		return true;
 	}
@@ -139,7 +139,9 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 	uint64_t stub = restore(tracer, task, r, ring->shared);
 	task->process->recorded.native++;
 	hooks_leave_stub(tracer, task, regs, stub, true, recorded);
-	return false;
+	if (fault)
+		native_give_up(tracer, task, regs, ring);
+	return fault;
 }
 
 static bool is_synchronous(const struct task *task, const siginfo_t *info)

@@ -132,6 +132,9 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
 /* @return whether a signal that is about to be delivered comes of what the thread's own instruction has done. */
 bool native_is_forced(const struct task *task, const siginfo_t *info);
+/* The agent has been deprived of something: nothing is recorded in the process any more, the thread has no ring. */
+void native_give_up(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		    struct ring *ring);
 
 /* space.c. @return the thread's ring, made if there can be one; NULL: it has none. */
 struct ring *space_give(struct tracer *tracer, struct task *task);
@@ -153,9 +156,13 @@ void space_forget_all(struct task *task);
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch);
 /* @return the place that a stub at `address` belongs to, NULL: no stub. */
 struct patch *patch_of_stub(const struct recorder_space *space, uint64_t address);
+/* @return whether another thread makes a copy of the memory: what is written to code meanwhile may be there or not. */
+bool patch_is_copied(struct tracer *tracer, const struct task *task);
 /* Takes back the jumps in [begin, end): code that moves would take them to where they lead nowhere.
  * @return whether that took calls of the task's own: the call at whose entry it stands is not made then. */
 bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end);
+/* @return whether the jump lies there, whatever is believed of it. */
+bool patch_has_jump(struct tracer *tracer, struct task *task, const struct patch *patch);
 /* @return whether the jump is still there; else it is forgotten. */
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch);
 

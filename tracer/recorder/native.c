@@ -221,42 +221,33 @@ static void leave_window(struct tracer *tracer, struct task *task, struct user_r
 		r->rip = behind_call(task, patch, patch->address + patch->after, sig);
 }
 
-/* @return the place whose breakpoint lies at `address`, NULL: none of ours. */
-static struct patch *patch_with_trap(const struct recorder_space *space, uint64_t address)
-{
-	struct map_slot *slot;
-	size_t at = 0;
-
-	while ((slot = map_next(&space->patches, &at))) {
-		struct patch *patch = slot->value;
-		if (patch->window.begin == address ||
-		    (patch->window.form == WINDOW_AFTER && patch->ip == address))
-			return patch;
-	}
-	return NULL;
-}
-
-/* A breakpoint of a place that is, or was, being patched; or the one that stays in a WINDOW_AFTER.
- * @return whether it is one. */
+/* A breakpoint of a place that is, or was, being patched; or the one that stays in a WINDOW_AFTER. The hit may have
+ * waited while the jump came or went: only memory tells. @return whether it is one. */
 static bool leave_trap(struct tracer *tracer, struct task *task, struct user_regs_struct *r)
 {
-	uint64_t address = r->rip - ARCH_BREAKPOINT_LEN;
-	const struct patch *patch = patch_with_trap(task->mm->recorder, address);
+	const uint64_t address = r->rip - ARCH_BREAKPOINT_LEN;
+	struct map_slot *slot;
 	unsigned char byte;
+	size_t at = 0;
 
-	if (!patch || memory_read(tracer, task, address, &byte, 1) != 1)
+	if (memory_read(tracer, task, address, &byte, 1) != 1)
 		return false;
-	if (address == patch->window.begin) {
-		/* Over by now; a breakpoint that is still there is somebody else's. */
-		if (byte == ARCH_BREAKPOINT)
-			return false;
-		r->rip = address;
-		return true;
+	while ((slot = map_next(&task->mm->recorder->patches, &at))) {
+		const struct patch *patch = slot->value;
+		bool behind = patch->window.form == WINDOW_AFTER && patch->ip == address;
+		if (!behind && patch->window.begin != address)
+			continue;
+		if (byte != ARCH_BREAKPOINT) {
+			r->rip = address;
+			return true;
+		}
+		/* Else it is somebody else's. */
+		if (behind && patch_has_jump(tracer, task, patch)) {
+			r->rip = patch->address + patch->after;
+			return true;
+		}
 	}
-	if (patch->state != PATCH_DONE)
-		return false;
-	r->rip = patch->address + patch->after;
-	return true;
+	return false;
 }
 
 /* A signal that is blocked comes only if it is forced. Its details are those of one that was pending, if there was
@@ -266,13 +257,27 @@ bool native_is_forced(const struct task *task, const siginfo_t *info)
 	return info->si_code > 0 || forced_is_blocked(task, info->si_signo);
 }
 
-/* A path or a vector that cannot be read: the kernel shall say so itself. */
-static bool is_own_fault(const struct task *task, const struct user_regs_struct *r,
-			 const siginfo_t *info)
+/* A path or a vector that cannot be read: the kernel shall say so itself. Elsewhere the agent has been deprived of
+ * something. */
+static bool is_own_fault(const struct task *task, const siginfo_t *info)
 {
 	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
-	       native_is_forced(task, info) && r->rip >= AGENT_BASE + agent_offset(agent_reading) &&
-	       r->rip < AGENT_BASE + agent_offset(agent_read);
+	       native_is_forced(task, info);
+}
+
+static bool is_reading(uint64_t ip)
+{
+	return ip >= AGENT_BASE + agent_offset(agent_reading) &&
+	       ip < AGENT_BASE + agent_offset(agent_read);
+}
+
+void native_give_up(struct tracer *tracer, struct task *task, struct arch_regs *regs,
+		    struct ring *ring)
+{
+	drain_ring(tracer, ring);
+	space_free_ring(task->mm->recorder, ring);
+	arch_regs_set_gs(regs, 0);
+	space_switch_off(task, OFF_FAULT);
 }
 
 /* Behind the agent's text; used for one call only. */
@@ -308,8 +313,10 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 		struct ring *ring = space_ring_of(task);
 		if (!ring)
 			return false;
-		swallow = is_own_fault(task, r, info);
+		swallow = is_own_fault(task, info);
 		leave_agent(tracer, task, r, ring, info->si_signo, swallow);
+		if (swallow && !is_reading(ip))
+			native_give_up(tracer, task, &regs, ring);
 	} else {
 		const struct patch *patch = patch_of_stub(space, ip);
 		if (patch)

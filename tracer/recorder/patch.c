@@ -1,9 +1,11 @@
 /* Jumps at the program's system calls. */
+#include "tracer/effects.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/remote.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,21 +156,43 @@ static int sync_code(struct tracer *tracer, struct task *task)
 	return 0;
 }
 
-/* @return whether another thread is about to move code. */
-static bool code_is_moving(struct tracer *tracer, const struct task *task)
+/* @return whether the task is in a call that makes a process with a copy of its memory, made when the kernel likes. Its
+ * table is copied when the call tells of the child. */
+static bool is_copying(const struct task *task, const struct frame *frame)
+{
+	return task->want_exit && frame->call.row->effect == EFFECT_CLONE && !frame->call.child &&
+	       !(effects_clone_flags(&frame->call) & CLONE_VM);
+}
+
+/* Looks at what the others with the task's memory are in the middle of. */
+static bool others_are(struct tracer *tracer, const struct task *task,
+		       bool (*at_it)(const struct task *other, const struct frame *frame))
 {
 	struct map_slot *slot;
 	size_t at = 0;
 
-	while ((slot = map_next(&tracer->tasks, &at))) {
+	while (task->mm->refs > 1 && (slot = map_next(&tracer->tasks, &at))) {
 		struct task *other = slot->value;
 		if (other->mm != task->mm || other == task)
 			continue;
 		const struct frame *frame = task_top(other);
-		if (frame && frame->call.row && frame->call.row->effect == EFFECT_MREMAP)
+		if (frame && frame->call.row && at_it(other, frame))
 			return true;
 	}
 	return false;
+}
+
+bool patch_is_copied(struct tracer *tracer, const struct task *task)
+{
+	return others_are(tracer, task, is_copying);
+}
+
+/* … or about to move code, or to set a filter before which all was taken back. */
+static bool is_changing(const struct task *task, const struct frame *frame)
+{
+	const enum effect effect = frame->call.row->effect;
+
+	return effect == EFFECT_MREMAP || effect == EFFECT_OWN_FILTER || is_copying(task, frame);
 }
 
 /* Others run: none of them may find half a jump. A breakpoint keeps them from the window until the rest is
@@ -187,10 +211,8 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	if (window->form == WINDOW_AFTER) {
 		if (memory_write(task, window->ip, &breakpoint, 1) < 0)
 			goto undo;
-		if (sync_code(tracer, task) < 0) {
-			memory_write(task, window->ip, patch->before + ARCH_SYSCALL_LEN, 1);
+		if (sync_code(tracer, task) < 0)
 			goto undo;
-		}
 	}
 	if (memory_write(task, begin + 1, patch->jump + 1, WINDOW_JUMP - 1) < 0)
 		goto undo;
@@ -201,6 +223,8 @@ static int write_among_others(struct tracer *tracer, struct task *task, const st
 	sync_code(tracer, task);
 	return 0;
 undo:
+	if (window->form == WINDOW_AFTER)
+		memory_write(task, window->ip, patch->before + ARCH_SYSCALL_LEN, 1);
 	memory_write(task, begin, patch->before, 1);
 	return -1;
 }
@@ -218,10 +242,41 @@ static void refuse(struct task *task, struct patch *patch, enum window_refusal w
 	task->process->recorded.refused[why]++;
 }
 
+/* @return whether the stub of an earlier time, in which threads may stand, is what is wanted now. */
+static bool has_stub(struct tracer *tracer, struct task *task, struct patch *patch,
+		     struct stub *stub)
+{
+	const uint64_t *slot = stub_slot(task->mm->recorder, patch->address);
+	unsigned char bytes[STUB_SIZE];
+
+	return slot && *slot == patch->ip &&
+	       stub_jump(&patch->window, patch->address, patch->jump) &&
+	       stub_make(stub, &patch->window, patch->address) == 0 &&
+	       memory_read(tracer, task, patch->address, bytes, stub->len) == stub->len &&
+	       memcmp(bytes, stub->bytes, stub->len) == 0;
+}
+
+/* @return whether there is a stub, and a jump that leads to it. */
+static bool make_stub(struct tracer *tracer, struct task *task, const struct module *module,
+		      struct patch *patch)
+{
+	struct stub stub;
+
+	if (!has_stub(tracer, task, patch, &stub)) {
+		patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
+		if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
+		    memory_write(task, patch->address, stub.bytes, stub.len) < 0)
+			return false;
+		*stub_slot(task->mm->recorder, patch->address) = patch->ip;
+	}
+	patch->test = stub.test;
+	patch->after = stub.after;
+	return true;
+}
+
 void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 {
-	struct recorder_space *space = task->mm->recorder;
-	struct stub stub;
+	const struct recorder_space *space = task->mm->recorder;
 
 	patch->hits = 0;
 	/* Both may be otherwise later. */
@@ -229,7 +284,7 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		task->process->recorded.off[OFF_NO_SYNC]++;
 		return;
 	}
-	if (task->mm->refs > 1 && code_is_moving(tracer, task))
+	if (others_are(tracer, task, is_changing))
 		return;
 	const struct module *module = module_of(tracer, task, patch->ip);
 	find_window(tracer, task, module, patch->ip, &patch->window, patch->before);
@@ -237,15 +292,10 @@ void patch_try(struct tracer *tracer, struct task *task, struct patch *patch)
 		refuse(task, patch, patch->window.refusal);
 		return;
 	}
-	patch->address = find_place(tracer, task, module, &patch->window, patch->jump);
-	if (!patch->address || stub_make(&stub, &patch->window, patch->address) < 0 ||
-	    memory_write(task, patch->address, stub.bytes, stub.len) < 0) {
+	if (!make_stub(tracer, task, module, patch)) {
 		refuse(task, patch, WINDOW_NO_STUB);
 		return;
 	}
-	patch->test = stub.test;
-	patch->after = stub.after;
-	*stub_slot(space, patch->address) = patch->ip;
 	/* A thread that was let into the stub while others are still being kept out finds it complete. */
 	patch->state = PATCH_DONE;
 	if (write_jump(tracer, task, patch) < 0 || !patch_is_there(tracer, task, patch)) {
@@ -282,29 +332,43 @@ static void take_back(struct tracer *tracer, struct task *task, const struct pat
 bool patch_withdraw(struct tracer *tracer, struct task *task, uint64_t begin, uint64_t end)
 {
 	const struct recorder_space *space = task->mm->recorder;
+	bool copied = patch_is_copied(tracer, task);
 	struct map_slot *slot;
 	bool any = false;
 	size_t at = 0;
+	int64_t result;
 
 	while ((slot = map_next(&space->patches, &at))) {
 		struct patch *patch = slot->value;
 		if (patch->state != PATCH_DONE || patch->ip < begin || patch->window.begin >= end)
 			continue;
-		if (patch_is_there(tracer, task, patch)) {
-			take_back(tracer, task, patch);
-			any = true;
-		}
+		if (!patch_is_there(tracer, task, patch))
+			continue;
+		any = true;
+		/* Again, and later: at that entry it will stand once more. */
+		if (copied)
+			break;
+		take_back(tracer, task, patch);
 		forget(patch);
 	}
+	if (any && copied)
+		return remote_syscall(tracer, task, __NR_sched_yield, (uint64_t[6]){0}, &result) ==
+		       0;
 	return any && task->mm->refs > 1;
+}
+
+bool patch_has_jump(struct tracer *tracer, struct task *task, const struct patch *patch)
+{
+	unsigned char bytes[WINDOW_JUMP];
+
+	return memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) ==
+		       sizeof(bytes) &&
+	       memcmp(bytes, patch->jump, sizeof(bytes)) == 0;
 }
 
 bool patch_is_there(struct tracer *tracer, struct task *task, struct patch *patch)
 {
-	unsigned char bytes[WINDOW_JUMP];
-
-	if (memory_read(tracer, task, patch->window.begin, bytes, sizeof(bytes)) == sizeof(bytes) &&
-	    memcmp(bytes, patch->jump, sizeof(bytes)) == 0)
+	if (patch_has_jump(tracer, task, patch))
 		return true;
 	task->process->recorded.stale++;
 	forget(patch);

@@ -2,6 +2,7 @@
 #include "tracer/recorder/recorder.h"
 
 #include "base/proc.h"
+#include "tracer/effects.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/wanted.h"
@@ -300,14 +301,19 @@ bool recorder_prepares(struct tracer *tracer, struct task *task, const struct sy
 
 	if (!tracer->recorder || !tracer->filter || !space_of(tracer, task))
 		return false;
-	if (row->effect != EFFECT_MREMAP && row->effect != EFFECT_CLONE)
+	if (row->effect != EFFECT_MREMAP && row->effect != EFFECT_CLONE &&
+	    row->effect != EFFECT_OWN_FILTER)
 		return false;
 	if (arch_regs_get(task->tid, &regs) < 0)
 		return false;
 	if (row->effect == EFFECT_MREMAP)
 		over = patch_withdraw(tracer, task, args[0], args[0] + args[1]);
-	else if ((clone_flags(tracer, task, stop) & sharing) == sharing)
-		over = space_prepare(tracer, task);
+	else if (row->effect == EFFECT_CLONE)
+		over = (clone_flags(tracer, task, stop) & sharing) == sharing &&
+		       space_prepare(tracer, task);
+	/* Such filters look at where calls come from, and may forbid what it takes to change code. */
+	else if (effects_own_filter(tracer, stop->nr, args))
+		over = patch_withdraw(tracer, task, 0, UINT64_MAX);
 	if (!over)
 		return false;
 	arch_regs_before_call(&regs);

@@ -70,7 +70,7 @@ void recorder_tick(struct tracer *tracer);
 /* A call that has stopped at its entry. Where it comes from a stub, `ip` becomes the program's own. */
 void recorder_call_enters(struct tracer *tracer, const struct task *task, uint64_t *ip);
 
-/* … and may give its process another thread, or move code. @return true: the task was taken back to in front of it,
+/* … and may give its process another thread, move code, or have calls answered by where they come from. @return true: the task was taken back to in front of it,
  * because there was something to do by calls of its own. */
 bool recorder_prepares(struct tracer *tracer, struct task *task, const struct syscall_row *row,
 		       const struct arch_stop *stop);

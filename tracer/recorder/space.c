@@ -13,6 +13,7 @@
 
 #include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 /* A stop is worth so many records at least. */
 #define LIMIT_LEAST 32
@@ -93,6 +94,17 @@ static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
 	return sharing;
 }
 
+/* @return whether the task may read the time stamp counter; asked for where the descriptors' table will be. */
+static bool has_clock(struct tracer *tracer, struct task *task)
+{
+	const uint64_t at = AGENT_BASE + AGENT_FDS;
+	int32_t mode = PR_TSC_ENABLE;
+
+	return remote(tracer, task, __NR_prctl, PR_GET_TSC, at, 0, 0, 0) < 0 ||
+	       memory_read(tracer, task, at, &mode, sizeof(mode)) != sizeof(mode) ||
+	       mode == PR_TSC_ENABLE;
+}
+
 static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 {
 	const size_t size = agent_offset(agent_end);
@@ -112,6 +124,11 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 	    0) {
 		*why = why_not_mapped();
 		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_TEXT_SIZE, 0, 0, 0);
+		return -1;
+	}
+	if (!has_clock(tracer, task)) {
+		*why = OFF_FAULT;
+		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_FDS + AGENT_FDS_COUNT, 0, 0, 0);
 		return -1;
 	}
 	*why = OFF_MEMORY;
@@ -328,6 +345,9 @@ static bool start(struct tracer *tracer, struct task *task)
 		return false;
 	if (space->files)
 		return space->files == task->files;
+	/* A child being made would be taken to have the agent as well. */
+	if (!space->agent && patch_is_copied(tracer, task))
+		return false;
 	if (!start_agent(tracer, task))
 		return false;
 	space->files = files_ref(task->files);
