@@ -74,8 +74,10 @@ struct mm {
 /* Working directory and root: shared by CLONE_FS. */
 struct fs {
 	unsigned refs;
-	struct name *cwd;  /* NULL: not known */
-	struct name *root; /* NULL: the tracer's own */
+	struct name *cwd; /* NULL: not known */
+	struct name
+		*cwd_shown; /* what /proc said instead when it was asked last; NULL: nothing else */
+	struct name *root;  /* NULL: the tracer's own */
 	bool root_known;
 };
 

@@ -193,6 +193,19 @@ def test_descriptors_that_nobody_saw(runner, built, first):
 	assert found["open"] == 201 and found["close"] >= 200 and found["read"] == 0 and found["write"] == 1
 
 
+@pytest.mark.parametrize("form", ["dynamic", "musl"])
+@pytest.mark.parametrize("what, opened", [("renamed", 1200), ("renamed-by-another", 600), ("taken-along", 300)])
+def test_names_from_where_the_program_is(runner, built, form, what, opened):
+	"""Each file bears the name of the directory that it was made in."""
+	run = runner.traced([built("recorder_threads", form), what, "300", "0"], hits(2))
+	assert run.status == 0, run.stderr
+	names = collections.Counter(os.path.relpath(event.path, run.cwd) for event in run.of("open")
+				    if os.path.basename(event.path).startswith("in-"))
+	below = "/below" if what == "renamed" else ""
+	assert names == {f"{name}{below}/{name}": opened // 2 for name in ("in-one", "in-two")}, names
+	exit_line_agrees(run)
+
+
 @pytest.mark.parametrize("times", [*range(6), *(pytest.param(n, marks=pytest.mark.full) for n in range(6, 50))])
 def test_killed_at_full_speed(runner, built, times):
 	"""The program's own counter, in a file, is at most one behind the trace."""

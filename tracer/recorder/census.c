@@ -28,7 +28,7 @@ void census_describe(const struct recorder_census *census, struct buf *out)
 		[OFF_EXCLUDED] = "--no-recorder",
 		[OFF_GS] = "the program uses %gs",
 		[OFF_FILTER] = "it has a seccomp filter of its own",
-		[OFF_FILES] = "descriptors and memory are shared differently",
+		[OFF_FILES] = "descriptors, directory and memory are shared differently",
 		[OFF_ADDRESS] = "the agent's address is taken",
 		[OFF_MEMORY] = "no memory for it",
 		[OFF_THREADS] = "too many threads",

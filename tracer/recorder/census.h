@@ -11,9 +11,9 @@ struct buf;
 /* Why a process, or a thread of it, has no recorder. */
 enum off {
 	OFF_EXCLUDED,
-	OFF_GS,      /* the program uses %gs itself */
-	OFF_FILTER,  /* it has a seccomp filter of its own */
-	OFF_FILES,   /* its descriptors are not those of all who share its memory */
+	OFF_GS,     /* the program uses %gs itself */
+	OFF_FILTER, /* it has a seccomp filter of its own */
+	OFF_FILES, /* its descriptors, or its cwd, are not those of all who share its memory, and of nobody else */
 	OFF_ADDRESS, /* something lies where the agent has to */
 	OFF_MEMORY,  /* no memory for it: limits, policies */
 	OFF_THREADS, /* more threads than rings */

@@ -3,6 +3,7 @@
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/remote.h"
+#include "tracer/resolve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +75,7 @@ static bool has_own_filter(const struct task *task)
 enum sharing {
 	SHARING_ALIKE,   /* everybody with this memory, and nobody else, has these descriptors */
 	SHARING_FOR_NOW, /* somebody with this memory has others: a child by vfork */
-	SHARING_OTHERS,  /* somebody with other memory has them */
+	SHARING_OTHERS,  /* somebody with other memory has them, or the cwd */
 };
 
 static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
@@ -85,7 +86,7 @@ static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
 
 	while ((slot = map_next(&tracer->tasks, &at))) {
 		const struct task *other = slot->value;
-		if (other->files == task->files && other->mm != task->mm)
+		if ((other->files == task->files || other->fs == task->fs) && other->mm != task->mm)
 			return SHARING_OTHERS;
 		if (other->files != task->files && other->mm == task->mm)
 			sharing = SHARING_FOR_NOW;
@@ -317,6 +318,7 @@ static bool start(struct tracer *tracer, struct task *task)
 	space->files = files_ref(task->files);
 	/* In a forked process the table is the parent's. */
 	space_forget_all(task);
+	resolve_cwd(task, CALL_FROM_STOPS);
 	return true;
 }
 
