@@ -385,6 +385,13 @@ def test_memory(runner, built):
 	assert more <= 6 << 10, more
 
 
+def test_memory_of_many_threads(runner, built):
+	"""Each costs little, and gives back what it had."""
+	said = values(runner.traced([built("recorder_threads", "static"), "gone", "200", "1000"], hits(2)).stdout)
+	print(said)
+	assert int(said["threads"]) <= 24 << 10 and int(said["left"]) <= 3 << 10
+
+
 # --- what it says of itself ------------------------------------------------------
 
 def test_the_trace_has_the_census(runner, built):

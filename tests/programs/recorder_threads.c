@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
@@ -386,6 +387,46 @@ static void taken_along(long count)
 	wait_for(pid);
 }
 
+static void *hammer_and_wait(void *calls)
+{
+	hammer(calls);
+	pthread_barrier_wait(&everybody);
+	pthread_barrier_wait(&everybody);
+	return NULL;
+}
+
+/* How much shared memory there is, in KiB, with many threads and when they are gone, and how long a stop takes then, in
+ * ns. */
+static void gone(long count)
+{
+	pthread_t threads[1024];
+	pthread_attr_t small;
+	const long stops = 2000;
+	long calls = 0;
+	struct timespec before;
+	struct timespec after;
+
+	CHECK(count <= 1024 && pthread_attr_init(&small) == 0);
+	CHECK(pthread_attr_setstacksize(&small, 65536) == 0);
+	CHECK(pthread_barrier_init(&everybody, NULL, (unsigned)count + 1) == 0);
+	hammer(&calls);
+	for (long i = 0; i < count; i++)
+		CHECK(pthread_create(&threads[i], &small, hammer_and_wait, &calls) == 0);
+	pthread_barrier_wait(&everybody);
+	printf("threads\t%ld\n", status_of(getpid(), "RssShmem:"));
+	pthread_barrier_wait(&everybody);
+	for (long i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	printf("left\t%ld\n", status_of(getpid(), "RssShmem:"));
+	CHECK(clock_gettime(CLOCK_MONOTONIC, &before) == 0);
+	for (long i = 0; i < stops; i++)
+		CHECK(fcntl(data, F_GETFD) == 0);
+	CHECK(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
+	printf("stop\t%ld\n",
+	       ((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec) /
+		       stops);
+}
+
 /* Says in shared memory how many calls have ended, until it is killed. */
 static void counting(long unused)
 {
@@ -456,7 +497,8 @@ int main(int argc, char **argv)
 		    {"peaks", peaks},
 		    {"renamed", renamed},
 		    {"renamed-by-another", renamed_by_another},
-		    {"taken-along", taken_along}};
+		    {"taken-along", taken_along},
+		    {"gone", gone}};
 
 	CHECK(argc == 4);
 	rounds = atol(argv[3]);

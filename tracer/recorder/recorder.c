@@ -235,7 +235,7 @@ struct observer *recorder_observer(struct recorder *recorder)
 
 void recorder_stop(struct tracer *tracer, const struct task *task)
 {
-	if (task->mm && task->mm->recorder && task->mm->recorder->nrings)
+	if (task->mm && task->mm->recorder && task->mm->recorder->nused)
 		drain_space(tracer, task->mm->recorder);
 }
 
@@ -429,7 +429,7 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 
 void recorder_task_over(struct tracer *tracer, struct task *task)
 {
-	struct ring *ring = task->mm ? space_ring_of(task) : NULL;
+	struct ring *ring = space_ring_of(task);
 
 	if (!ring)
 		return;
