@@ -395,21 +395,40 @@ static void *hammer_and_wait(void *calls)
 	return NULL;
 }
 
-/* How much shared memory there is, in KiB, with many threads and when they are gone, and how long a stop takes then, in
- * ns. */
+/* @return the least that a call takes, of a few hundred that stop, in ns. */
+static long stop_takes(void)
+{
+	const long stops = 400;
+	struct timespec before;
+	struct timespec after;
+	long least = -1;
+
+	for (int batch = 0; batch < 5; batch++) {
+		CHECK(clock_gettime(CLOCK_MONOTONIC, &before) == 0);
+		for (long i = 0; i < stops; i++)
+			CHECK(fcntl(data, F_GETFD) == 0);
+		CHECK(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
+		long ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec -
+			  before.tv_nsec;
+		if (least < 0 || ns / stops < least)
+			least = ns / stops;
+	}
+	return least;
+}
+
+/* How much shared memory there is, in KiB, with many threads and when they are gone, and how long a stop takes before
+ * them and behind. */
 static void gone(long count)
 {
 	pthread_t threads[1024];
 	pthread_attr_t small;
-	const long stops = 2000;
 	long calls = 0;
-	struct timespec before;
-	struct timespec after;
 
 	CHECK(count <= 1024 && pthread_attr_init(&small) == 0);
 	CHECK(pthread_attr_setstacksize(&small, 65536) == 0);
 	CHECK(pthread_barrier_init(&everybody, NULL, (unsigned)count + 1) == 0);
 	hammer(&calls);
+	printf("before\t%ld\n", stop_takes());
 	for (long i = 0; i < count; i++)
 		CHECK(pthread_create(&threads[i], &small, hammer_and_wait, &calls) == 0);
 	pthread_barrier_wait(&everybody);
@@ -417,14 +436,10 @@ static void gone(long count)
 	pthread_barrier_wait(&everybody);
 	for (long i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
+	/* Their ends may still be waiting for the tracer. */
+	usleep(500000);
 	printf("left\t%ld\n", status_of(getpid(), "RssShmem:"));
-	CHECK(clock_gettime(CLOCK_MONOTONIC, &before) == 0);
-	for (long i = 0; i < stops; i++)
-		CHECK(fcntl(data, F_GETFD) == 0);
-	CHECK(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
-	printf("stop\t%ld\n",
-	       ((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec) /
-		       stops);
+	printf("behind\t%ld\n", stop_takes());
 }
 
 /* Says in shared memory how many calls have ended, until it is killed. */
