@@ -361,6 +361,16 @@ def test_obstacles(runner, built, form, what, recorded, said):
 	assert (said is None) == ("off " not in line) and (said or "") in line, line
 
 
+@pytest.mark.parametrize("options, recorded", [(["--no-proc-mem"], True), (["--no-proc-mem", "--no-vm-readv"], False)])
+def test_ways_into_memory(runner, built, options, recorded):
+	"""Where bytes cannot be written beside those of running threads, nothing is recorded."""
+	run = runner.traced([built("recorder_threads", "dynamic"), "descriptors", "200", "1"], [*hits(2), *options])
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert (census(run)[0] > 0) == recorded
+	assert ("cannot be written while it runs" in run.trace.properties["recorder"]) != recorded
+
+
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 @pytest.mark.parametrize("first", [1, 8])
 def test_sanitized_programs(runner, tmp_path, sanitizer, first):

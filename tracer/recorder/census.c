@@ -31,6 +31,7 @@ void census_describe(const struct recorder_census *census, struct buf *out)
 		[OFF_FILES] = "descriptors, directory and memory are shared differently",
 		[OFF_ADDRESS] = "the agent's address is taken",
 		[OFF_MEMORY] = "no memory for it",
+		[OFF_WRITES] = "its memory cannot be written while it runs",
 		[OFF_THREADS] = "too many threads",
 		[OFF_EARLIER] = "it had threads before",
 		[OFF_NO_SYNC] = "no membarrier for code",

@@ -93,6 +93,16 @@ static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
 	return sharing;
 }
 
+/* The table of descriptors is the agent's as well: who writes words of it takes back what a thread has written
+ * meanwhile. */
+static bool may_write_beside(const struct tracer *tracer, struct task *task)
+{
+	static const unsigned char none;
+
+	return (task->mm->mem_fd >= 0 || tracer->options->use_vm_readv) &&
+	       memory_write_beside(task, AGENT_BASE + AGENT_FDS, &none, 1) == 0;
+}
+
 static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 {
 	const size_t size = agent_offset(agent_end);
@@ -112,6 +122,11 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 	    0) {
 		*why = why_not_mapped();
 		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_TEXT_SIZE, 0, 0, 0);
+		return -1;
+	}
+	*why = OFF_WRITES;
+	if (!may_write_beside(tracer, task)) {
+		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_FDS + AGENT_FDS_COUNT, 0, 0, 0);
 		return -1;
 	}
 	*why = OFF_MEMORY;
@@ -387,7 +402,7 @@ void space_set_known(struct task *task, int fd, bool known)
 	const unsigned char byte = known;
 
 	if (space && space->files && space->files == task->files && fd >= 0 && fd < AGENT_FDS_COUNT)
-		memory_write(task, AGENT_BASE + AGENT_FDS + (uint64_t)fd, &byte, 1);
+		memory_write_beside(task, AGENT_BASE + AGENT_FDS + (uint64_t)fd, &byte, 1);
 }
 
 void space_forget_all(struct task *task)
@@ -396,7 +411,7 @@ void space_forget_all(struct task *task)
 	const struct recorder_space *space = task->mm->recorder;
 
 	if (space && space->files && space->files == task->files)
-		memory_write(task, AGENT_BASE + AGENT_FDS, none, sizeof(none));
+		memory_write_beside(task, AGENT_BASE + AGENT_FDS, none, sizeof(none));
 }
 
 static int copy_patches(struct recorder_space *to, const struct recorder_space *from)
