@@ -395,6 +395,18 @@ def test_memory(runner, built):
 	assert more <= 6 << 10, more
 
 
+def test_memory_of_many_programs(runner, built):
+	"""A file costs no more for being recorded in."""
+	program, count = built("recorder_threads", "static"), 60
+	script = (f"for i in $(seq {count}); do cp {program} one; ./one together 1 50 > /dev/null; rm one; done; "
+		  "tracer=$(sed -n 's/TracerPid:\\t//p' /proc/self/status); sed -n 's/RssAnon:/anon/p' /proc/$tracer/status")
+	stops, run = (runner.traced(["sh", "-c", script], options) for options in (["--capture", "stops"], hits(8)))
+	assert census(run)[0] > count * 100
+	stops, run = (int(values(one.stdout)["anon"].split()[0]) for one in (stops, run))
+	print(f"{stops} -> {run} KiB")
+	assert run - stops < count * 80
+
+
 def test_many_threads(runner, built):
 	"""Each has little memory, and leaves neither that nor work for others behind."""
 	run = runner.traced([built("recorder_threads", "static"), "gone", "1000", "600"], hits(2))

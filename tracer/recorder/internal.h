@@ -86,7 +86,7 @@ struct recorder {
 	struct recorder_options options;
 	uint16_t shapes[AGENT_LIMIT];
 	struct insn_decoder *decoder;
-	struct objects *objects;
+	struct objects *objects; /* the tracer's */
 	/* The two clocks, at one moment. */
 	uint64_t ticks;
 	uint64_t ns;

@@ -198,7 +198,8 @@ static void child_first_stop(struct observer *observer, struct tracer *tracer, s
 }
 
 struct recorder *recorder_new(const struct recorder_options *options,
-			      const struct selection *selection, const struct clock *clock)
+			      const struct selection *selection, const struct clock *clock,
+			      struct objects *objects)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 
@@ -211,8 +212,8 @@ struct recorder *recorder_new(const struct recorder_options *options,
 	fill_shapes(recorder, selection);
 	drain_begin_clock(recorder, clock);
 	recorder->decoder = insn_decoder_new();
-	recorder->objects = objects_new(NULL, 0);
-	if (!recorder->decoder || !recorder->objects) {
+	recorder->objects = objects;
+	if (!recorder->decoder) {
 		recorder_free(recorder);
 		return NULL;
 	}
@@ -224,7 +225,6 @@ void recorder_free(struct recorder *recorder)
 	if (!recorder)
 		return;
 	insn_decoder_free(recorder->decoder);
-	objects_free(recorder->objects);
 	free(recorder);
 }
 
