@@ -74,7 +74,7 @@ static struct name *take_path(struct subject *s, unsigned arg)
 	if (call->data[arg].state != DATA_COPIED)
 		return NULL;
 	struct name *name = resolve_path(s->tracer, s->task, s->dirfd, call_bytes(call, arg),
-					 call->data[arg].len, call->start, &wanted);
+					 call->data[arg].len, call, &wanted);
 	s->wanted |= wanted;
 	return name;
 }
@@ -95,7 +95,7 @@ static void take_subject_path(struct subject *s, unsigned arg)
 		frame->name = frame->call.row->fd_name;
 	frame->dirfd = s->dirfd;
 	if (s->dirfd == AT_FDCWD) {
-		struct name *cwd = resolve_cwd(s->tracer, s->task);
+		struct name *cwd = resolve_cwd(s->task, s->frame->call.source);
 		s->has_path = true;
 		frame->path = cwd ? name_ref(cwd) : NULL;
 		s->wanted |= cwd && resolve_is_wanted(s->tracer, cwd->text, cwd->len);
@@ -119,7 +119,7 @@ static void take_target(struct subject *s, unsigned target)
 		return;
 	s->frame->path = resolve_target(s->tracer, s->task, s->dirfd, call_bytes(call, link),
 					call->data[link].len, call_bytes(call, target),
-					call->data[target].len, call->start, &wanted);
+					call->data[target].len, call, &wanted);
 	s->wanted |= wanted;
 }
 

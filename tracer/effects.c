@@ -159,6 +159,7 @@ bool effects_need_exit(const struct frame *frame)
 	case EFFECT_DUP:
 	case EFFECT_DUP2:
 	case EFFECT_CHDIR:
+	case EFFECT_RENAME:
 	case EFFECT_CHROOT:
 	case EFFECT_CLONE:
 	case EFFECT_EXEC:
@@ -306,7 +307,7 @@ static void end_unshare(struct tracer *tracer, struct task *task, const struct c
 	}
 }
 
-static void end_chdir(struct tracer *tracer, struct task *task, const struct frame *frame)
+static void end_chdir(struct task *task, const struct frame *frame)
 {
 	struct name *told = frame->path;
 
@@ -317,7 +318,7 @@ static void end_chdir(struct tracer *tracer, struct task *task, const struct fra
 		name_unref(task->fs->cwd);
 		task->fs->cwd = name_ref(told);
 	}
-	resolve_cwd(tracer, task);
+	resolve_cwd(task, CALL_FROM_STOPS);
 }
 
 /* The call has failed: what effects_begin closed is open as before. */
@@ -415,7 +416,10 @@ void effects_end(struct tracer *tracer, struct task *task, struct frame *frame)
 		end_close_range(tracer, task, frame);
 		break;
 	case EFFECT_CHDIR:
-		end_chdir(tracer, task, frame);
+		end_chdir(task, frame);
+		break;
+	case EFFECT_RENAME:
+		resolve_renamed(tracer, task, call);
 		break;
 	case EFFECT_CHROOT:
 		task->fs->root_known = false;

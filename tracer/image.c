@@ -206,7 +206,7 @@ struct trace *image_trace(struct tracer *tracer, struct task *task)
 		.exec = buf_str(&exec),
 		.argv = (const char *const *)process->argv,
 		.argc = process->argc,
-		.cwd = resolve_cwd(tracer, task),
+		.cwd = resolve_cwd(task, CALL_FROM_STOPS),
 		.comm = image_comm(tracer, process->pid),
 		.rank = labels_get(process->labels, "rank"),
 		.job = labels_get(process->labels, "jobid"),

@@ -120,13 +120,24 @@ bool memory_is_accessible(struct task *task, uint64_t address, size_t len)
 	return n == (ssize_t)local.iov_len || (n < 0 && errno != EFAULT);
 }
 
-int memory_write(struct task *task, uint64_t address, const void *from, size_t len)
+int memory_write_beside(struct task *task, uint64_t address, const void *from, size_t len)
 {
-	const unsigned char *bytes = from;
+	struct iovec local = {(void *)(uintptr_t)from, len}; // NOLINT(performance-no-int-to-ptr)
+	struct iovec remote = {(void *)(uintptr_t)address,
+			       len}; // NOLINT(performance-no-int-to-ptr)
 
 	/* Works after PR_SET_DUMPABLE 0, too; a kernel may refuse forced writes (since Linux 6.12). */
 	if (task->mm->mem_fd >= 0 && address <= INT64_MAX - len &&
 	    pwrite(task->mm->mem_fd, from, len, (off_t)address) == (ssize_t)len)
+		return 0;
+	return process_vm_writev(task->tid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -1;
+}
+
+int memory_write(struct task *task, uint64_t address, const void *from, size_t len)
+{
+	const unsigned char *bytes = from;
+
+	if (memory_write_beside(task, address, from, len) == 0)
 		return 0;
 	for (size_t done = 0; done < len;) {
 		uint64_t at = (address + done) & ~7ULL;

@@ -29,8 +29,12 @@ int memory_read_string(struct tracer *tracer, struct task *task, uint64_t addres
  * pages that it has no access to. */
 bool memory_is_accessible(struct task *task, uint64_t address, size_t len);
 
-/* Writes memory of the program, also such that it may not write itself (text): through the kept-open /proc/TID/mem, else by PTRACE_POKEDATA.
- * @return 0, or -1 with errno. */
+/* Writes memory that other threads write meanwhile, and nothing around it. @return 0, or -1 with errno: the program may
+ * not write it itself, and forced writes are refused; or neither way is to be had. */
+int memory_write_beside(struct task *task, uint64_t address, const void *from, size_t len);
+
+/* Writes memory of the program, also such that it may not write itself (text): through the kept-open /proc/TID/mem, by
+ * process_vm_writev, else by PTRACE_POKEDATA, which reads and writes the words around it. @return 0, or -1 with errno. */
 int memory_write(struct task *task, uint64_t address, const void *from, size_t len);
 
 #endif

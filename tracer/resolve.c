@@ -1,6 +1,7 @@
 #include "tracer/resolve.h"
 
 #include "base/path.h"
+#include "tracer/arch/arch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,29 +205,70 @@ enum file_skip resolve_opened(const struct task *task, int fd)
 	}
 }
 
-struct name *resolve_cwd(struct tracer *tracer, struct task *task)
-{
-	char text[PATH_MAX + sizeof(deleted)];
-	struct fs *fs = task->fs;
-	struct stat st;
+#define CWD_SIZE (PATH_MAX + sizeof(deleted))
 
-	(void)tracer;
-	ssize_t n = read_link(task, "cwd", text, sizeof(text));
+/* @return what /proc shows, `*len` bytes of `text`; NULL: it is not to be seen (dumpable 0). */
+static const char *proc_cwd(struct task *task, char text[CWD_SIZE], size_t *len)
+{
+	struct stat st;
+	ssize_t n = read_link(task, "cwd", text, CWD_SIZE);
+
 	if (n < 0)
-		return fs->cwd; /* not to be seen (dumpable 0): what chdir said last */
-	size_t len = (size_t)n;
-	if (len >= sizeof(deleted) && stat_link(task, "cwd", &st) == 0)
-		len = without_deleted(text, len, &st);
-	text[len] = '\0';
-	const char *name = below_root(task, text, &len);
-	if (!fs->cwd || fs->cwd->len != len || memcmp(fs->cwd->text, name, len) != 0) {
-		struct name *cwd = name_new(name, len);
-		if (cwd) {
-			name_unref(fs->cwd);
-			fs->cwd = cwd;
-		}
+		return NULL;
+	*len = (size_t)n;
+	if (*len >= sizeof(deleted) && stat_link(task, "cwd", &st) == 0)
+		*len = without_deleted(text, *len, &st);
+	text[*len] = '\0';
+	return below_root(task, text, len);
+}
+
+static bool is_named(const struct name *name, const char *text, size_t len)
+{
+	return name && name->len == len && memcmp(name->text, text, len) == 0;
+}
+
+static void set_cwd(struct fs *fs, const char *text, size_t len)
+{
+	struct name *cwd = is_named(fs->cwd, text, len) ? NULL : name_new(text, len);
+
+	name_unref(fs->cwd_shown);
+	fs->cwd_shown = NULL;
+	if (cwd) {
+		name_unref(fs->cwd);
+		fs->cwd = cwd;
 	}
-	return fs->cwd;
+}
+
+struct name *resolve_cwd(struct task *task, enum call_source source)
+{
+	char text[CWD_SIZE];
+	struct fs *fs = task->fs;
+	size_t len;
+
+	if (source == CALL_FROM_RECORDER && fs->cwd)
+		return fs->cwd;
+	const char *shown = proc_cwd(task, text, &len);
+	if (shown)
+		set_cwd(fs, shown, len);
+	return fs->cwd; /* else what chdir said last */
+}
+
+void resolve_cwd_tick(struct task *task)
+{
+	char text[CWD_SIZE];
+	struct fs *fs = task->fs;
+	size_t len;
+	const char *shown = proc_cwd(task, text, &len);
+
+	if (!shown)
+		return;
+	if (is_named(fs->cwd, shown, len) || is_named(fs->cwd_shown, shown, len)) {
+		set_cwd(fs, shown, len);
+		return;
+	}
+	/* Of itself, maybe, by a call that is recorded and not taken yet. */
+	name_unref(fs->cwd_shown);
+	fs->cwd_shown = name_new(shown, len);
 }
 
 bool resolve_is_wanted(const struct tracer *tracer, const char *path, size_t len)
@@ -250,13 +292,14 @@ bool resolve_is_wanted(const struct tracer *tracer, const char *path, size_t len
 }
 
 /* The directory that relative paths start from, borrowed; NULL: not known. */
-static struct name *base_of(struct tracer *tracer, struct task *task, int dirfd, uint64_t time)
+static struct name *base_of(struct tracer *tracer, struct task *task, int dirfd,
+			    const struct call *call)
 {
 	bool ambiguous;
 
 	if (dirfd == AT_FDCWD)
-		return resolve_cwd(tracer, task);
-	struct file *dir = resolve_fd(tracer, task, dirfd, time, &ambiguous);
+		return resolve_cwd(task, call->source);
+	struct file *dir = resolve_fd(tracer, task, dirfd, call->start, &ambiguous);
 	return dir ? dir->name : NULL;
 }
 
@@ -273,26 +316,76 @@ static struct name *finish(struct tracer *tracer, const char *given, size_t give
 	return name_new(absolute, tracer->path.len);
 }
 
-struct name *resolve_path(struct tracer *tracer, struct task *task, int dirfd, const char *path,
-			  size_t len, uint64_t time, bool *wanted)
+/* Makes tracer->path of a path. @return whether it could be. */
+static bool make_absolute(struct tracer *tracer, struct task *task, int dirfd, const char *path,
+			  size_t len, const struct call *call)
 {
 	struct name *base = NULL;
 
-	*wanted = false;
 	if (len == 0)
-		return NULL;
+		return false;
 	if (path[0] != '/') {
-		base = base_of(tracer, task, dirfd, time);
+		base = base_of(tracer, task, dirfd, call);
 		if (!base)
-			return NULL;
+			return false;
 	}
 	path_absolute(&tracer->path, base ? base->text : "/", base ? base->len : 1, path, len);
+	return true;
+}
+
+struct name *resolve_path(struct tracer *tracer, struct task *task, int dirfd, const char *path,
+			  size_t len, const struct call *call, bool *wanted)
+{
+	*wanted = false;
+	if (!make_absolute(tracer, task, dirfd, path, len, call))
+		return NULL;
 	return finish(tracer, path, len, wanted);
 }
 
+/* @return the absolute text of a call's path, tracer->path's; NULL: not known. */
+static const char *path_of(struct tracer *tracer, struct task *task, const struct call *call,
+			   int dirfd, unsigned arg)
+{
+	if (call->data[arg].state != DATA_COPIED ||
+	    !make_absolute(tracer, task, dirfd, call_bytes(call, arg), call->data[arg].len, call))
+		return NULL;
+	return buf_str(&tracer->path);
+}
+
+/* The cwd, where it is below `from`, is below `to` now. @return whether it was. */
+static bool move_cwd(struct tracer *tracer, struct fs *fs, const char *from, const char *to)
+{
+	if (!path_is_below(fs->cwd->text, from))
+		return false;
+	buf_clear(&tracer->text);
+	buf_add_str(&tracer->text, to);
+	buf_add_str(&tracer->text, fs->cwd->text + strlen(from));
+	set_cwd(fs, tracer->text.data, tracer->text.len);
+	return true;
+}
+
+void resolve_renamed(struct tracer *tracer, struct task *task, const struct call *call)
+{
+	bool at = call->row->nr != __NR_rename;
+	bool swaps = call->row->nr == __NR_renameat2 && (call->args[4] & RENAME_EXCHANGE);
+	struct fs *fs = task->fs;
+
+	if (call->source == CALL_FROM_STOPS) {
+		resolve_cwd(task, call->source);
+		return;
+	}
+	const char *path = path_of(tracer, task, call, at ? (int)call->args[0] : AT_FDCWD, at);
+	char *from = fs->cwd && path ? strdup(path) : NULL;
+	const char *to =
+		path_of(tracer, task, call, at ? (int)call->args[2] : AT_FDCWD, at ? 3 : 1);
+	if (from && to && !move_cwd(tracer, fs, from, to) && swaps)
+		move_cwd(tracer, fs, to, from);
+	free(from);
+}
+
 struct name *resolve_target(struct tracer *tracer, struct task *task, int dirfd, const char *link,
-			    size_t link_len, const char *target, size_t target_len, uint64_t time,
-			    bool *wanted)
+			    size_t link_len, const char *target, size_t target_len,
+			    const struct call *call, bool *wanted)
 {
 	struct name *base = NULL;
 
@@ -304,7 +397,7 @@ struct name *resolve_target(struct tracer *tracer, struct task *task, int dirfd,
 		if (link_len == 0)
 			return NULL;
 		if (link[0] != '/') {
-			base = base_of(tracer, task, dirfd, time);
+			base = base_of(tracer, task, dirfd, call);
 			if (!base)
 				return NULL;
 		}

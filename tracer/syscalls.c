@@ -126,6 +126,7 @@ bool syscall_row_is_state(const struct syscall_row *row)
 {
 	switch (row->effect) {
 	case EFFECT_NONE:
+	case EFFECT_RENAME:
 	case EFFECT_SIGMASK:
 	case EFFECT_SIGACTION:
 	case EFFECT_MMAP:

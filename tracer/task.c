@@ -65,6 +65,7 @@ void fs_unref(struct fs *fs)
 	if (!fs || --fs->refs > 0)
 		return;
 	name_unref(fs->cwd);
+	name_unref(fs->cwd_shown);
 	name_unref(fs->root);
 	free(fs);
 }

@@ -54,6 +54,7 @@ enum skipped {
 };
 
 struct recorder_space;
+struct ring;
 
 /* An address space: shared by CLONE_VM (threads, vfork). */
 struct mm {
@@ -74,8 +75,10 @@ struct mm {
 /* Working directory and root: shared by CLONE_FS. */
 struct fs {
 	unsigned refs;
-	struct name *cwd;  /* NULL: not known */
-	struct name *root; /* NULL: the tracer's own */
+	struct name *cwd; /* NULL: not known */
+	struct name
+		*cwd_shown; /* what /proc said instead when it was asked last; NULL: nothing else */
+	struct name *root;  /* NULL: the tracer's own */
 	bool root_known;
 };
 
@@ -180,6 +183,7 @@ struct task {
 	bool first_syscall; /* without a filter: that of a new task may be the exit of its clone */
 	uint64_t again;     /* where a call woken by an ignored signal is made again; 0: nowhere */
 	uint64_t stack_top; /* its stack pointer at its start; 0: unknown */
+	struct ring *ring;  /* where its calls are recorded; NULL: nowhere */
 	uint64_t forced_blocked; /* those signals of forced.h that are in its mask */
 	unsigned handlers;       /* signal handlers running inside hooked calls */
 	bool stepping;           /* one step, into the handler of the signal just delivered */

@@ -1,5 +1,6 @@
 #include "tracer/tracer.h"
 
+#include "symbols/object.h"
 #include "tracer/entry.h"
 #include "tracer/loop.h"
 #include "tracer/place.h"
@@ -23,7 +24,8 @@ static int start_recorder(struct tracer *tracer, const struct recorder_options *
 		tracer_warn(tracer, "no recorder: %s; all calls stop", obstacle);
 		return 0;
 	}
-	tracer->recorder = recorder_new(options, tracer->options->selection, &tracer->clock);
+	tracer->recorder =
+		recorder_new(options, tracer->options->selection, &tracer->clock, tracer->objects);
 	if (!tracer->recorder)
 		return -1;
 	tracer_observe(tracer, recorder_observer(tracer->recorder));
@@ -50,8 +52,11 @@ struct tracer *tracer_new(const struct tracer_options *options, struct buf *erro
 	tracer_observe(tracer, &tracer->entry_mark);
 	privileges_init(&tracer->privileges);
 	tracer_observe(tracer, &tracer->privileges);
+	tracer->objects = objects_new(options->hooks.symbol_dirs, options->hooks.nsymbol_dirs);
+	if (!tracer->objects)
+		goto fail;
 	if (hooks_are_wanted(&options->hooks)) {
-		tracer->hooks = hooks_new(&options->hooks);
+		tracer->hooks = hooks_new(&options->hooks, tracer->objects);
 		if (!tracer->hooks)
 			goto fail;
 		tracer_observe(tracer, hooks_observer(tracer->hooks));
@@ -163,6 +168,7 @@ void tracer_free(struct tracer *tracer)
 	summary_free(tracer->summary);
 	hooks_free(tracer->hooks);
 	recorder_free(tracer->recorder);
+	objects_free(tracer->objects);
 	place_free(tracer->place);
 	buf_free(&tracer->warnings);
 	buf_free(&tracer->path);

@@ -87,6 +87,7 @@ struct tracer {
 	struct observers observers;
 	struct observer entry_mark;
 	struct observer privileges;
+	struct objects *objects;
 	struct hooks *hooks;       /* NULL: no function is hooked */
 	struct recorder *recorder; /* NULL: all calls stop */
 	const char *no_recorder;   /* why there is none although it is wanted; NULL: there is */

@@ -314,6 +314,7 @@ static struct task *merge_threads(struct tracer *tracer, pid_t pid, pid_t former
 	if (former == pid || !task)
 		return leader;
 	if (leader) {
+		recorder_task_over(tracer, leader);
 		decode_cut(tracer, leader, 0, now);
 		remove_task(tracer, leader);
 	}

@@ -73,6 +73,11 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 			else if (selection->traps)
 				rules[n++] = (struct filter_rule){row->nr, 1, {to_a_place}};
 			break;
+		case EFFECT_RENAME:
+			/* At a stop /proc says what has become of the cwd. */
+			if (selected || selection->jumps)
+				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+			break;
 		case EFFECT_SIGMASK:
 			if (selection->traps || selection->jumps)
 				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};

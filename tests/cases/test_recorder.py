@@ -216,6 +216,19 @@ def test_descriptors_that_nobody_saw(runner, built, first):
 	assert found["open"] == 201 and found["close"] >= 200 and found["read"] == 0 and found["write"] == 1
 
 
+@pytest.mark.parametrize("form", ["dynamic", "musl"])
+@pytest.mark.parametrize("what, opened", [("renamed", 1200), ("renamed-by-another", 600), ("taken-along", 300)])
+def test_names_from_where_the_program_is(runner, built, form, what, opened):
+	"""Each file bears the name of the directory that it was made in."""
+	run = runner.traced([built("recorder_threads", form), what, "300", "0"], hits(2))
+	assert run.status == 0, run.stderr
+	names = collections.Counter(os.path.relpath(event.path, run.cwd) for event in run.of("open")
+				    if os.path.basename(event.path).startswith("in-"))
+	below = "/below" if what == "renamed" else ""
+	assert names == {f"{name}{below}/{name}": opened // 2 for name in ("in-one", "in-two")}, names
+	exit_line_agrees(run)
+
+
 @pytest.mark.parametrize("times", [*range(6), *(pytest.param(n, marks=pytest.mark.full) for n in range(6, 50))])
 def test_killed_at_full_speed(runner, built, times):
 	"""The program's own counter, in a file, is at most one behind the trace."""
@@ -385,6 +398,16 @@ def test_obstacles(runner, built, form, what, recorded, said):
 	assert (said is None) == ("off " not in line) and (said or "") in line, line
 
 
+@pytest.mark.parametrize("options, recorded", [(["--no-proc-mem"], True), (["--no-proc-mem", "--no-vm-readv"], False)])
+def test_ways_into_memory(runner, built, options, recorded):
+	"""Where bytes cannot be written beside those of running threads, nothing is recorded."""
+	run = runner.traced([built("recorder_threads", "dynamic"), "descriptors", "200", "1"], [*hits(2), *options])
+	assert run.status == 0, run.stderr
+	agrees(run)
+	assert (census(run)[0] > 0) == recorded
+	assert ("cannot be written while it runs" in run.trace.properties["recorder"]) != recorded
+
+
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 @pytest.mark.parametrize("first", [1, 8])
 def test_sanitized_programs(runner, tmp_path, sanitizer, first):
@@ -407,6 +430,27 @@ def test_memory(runner, built):
 	more = sum(int(run[who]) - int(stops[who]) for who in ("own", "tracer"))
 	print(f"own {stops['own']} -> {run['own']} KiB, tracer {stops['tracer']} -> {run['tracer']} KiB")
 	assert more <= 6 << 10, more
+
+
+def test_memory_of_many_programs(runner, built):
+	"""A file costs no more for being recorded in."""
+	program, count = built("recorder_threads", "static"), 60
+	script = (f"for i in $(seq {count}); do cp {program} one; ./one together 1 50 > /dev/null; rm one; done; "
+		  "tracer=$(sed -n 's/TracerPid:\\t//p' /proc/self/status); sed -n 's/RssAnon:/anon/p' /proc/$tracer/status")
+	stops, run = (runner.traced(["sh", "-c", script], options) for options in (["--capture", "stops"], hits(8)))
+	assert census(run)[0] > count * 100
+	stops, run = (int(values(one.stdout)["anon"].split()[0]) for one in (stops, run))
+	print(f"{stops} -> {run} KiB")
+	assert run - stops < count * 80
+
+
+def test_many_threads(runner, built):
+	"""Each has little memory, and leaves neither that nor work for others behind."""
+	run = runner.traced([built("recorder_threads", "static"), "gone", "1000", "600"], hits(2))
+	said = {what: int(value) for what, value in values(run.stdout).items()}
+	print(said)
+	assert said["threads"] <= 80 << 10 and said["left"] <= 1 << 10
+	assert said["behind"] < 2 * said["before"]
 
 
 # --- what it says of itself ------------------------------------------------------

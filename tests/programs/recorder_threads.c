@@ -11,8 +11,15 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+/* include/uapi/linux/fs.h */
+#ifndef RENAME_EXCHANGE
+#define RENAME_NOREPLACE 1
+#define RENAME_EXCHANGE  2
+#endif
 
 extern char **environ;
 
@@ -401,6 +408,156 @@ static void alone(long count)
 	       2 * count * rounds);
 }
 
+static void touch(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+	CHECK(fd >= 0 && close(fd) == 0);
+}
+
+/* The directory it is in changes its name, or has another one's, by calls that are recorded like those that start from
+ * there. */
+static void renamed(long count)
+{
+	CHECK(mkdir("in-one", 0700) == 0 && mkdir("in-one/below", 0700) == 0);
+	CHECK(chdir("in-one/below") == 0);
+	for (long i = 0; i < count; i++) {
+		touch("in-one");
+		CHECK(rename("../../in-one", "../../in-two") == 0);
+		touch("in-two");
+		CHECK(syscall(SYS_renameat2, AT_FDCWD, "../../in-two", AT_FDCWD, "../../in-one",
+			      RENAME_NOREPLACE) == 0);
+	}
+	CHECK(mkdir("../../in-two", 0700) == 0 && mkdir("../../in-two/below", 0700) == 0);
+	for (long i = 0; i < count; i++) {
+		touch("in-one");
+		CHECK(syscall(SYS_renameat2, AT_FDCWD, "../../in-two", AT_FDCWD, "../../in-one",
+			      RENAME_EXCHANGE) == 0);
+		touch("in-two");
+		CHECK(syscall(SYS_renameat2, AT_FDCWD, "../../in-two", AT_FDCWD, "../../in-one",
+			      RENAME_EXCHANGE) == 0);
+	}
+}
+
+/* … by another process. */
+static void renamed_by_another(long count)
+{
+	_Atomic int *now =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(now != MAP_FAILED && mkdir("in-one", 0700) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		CHECK(chdir("in-one") == 0);
+		for (long i = 0; i < count; i++)
+			touch("in-one");
+		*now = 1;
+		while (*now == 1)
+			;
+		/* What is sure, a little later. */
+		for (int i = 0; i < 300; i++) {
+			touch("soon");
+			usleep(1000);
+		}
+		for (long i = 0; i < count; i++)
+			touch("in-two");
+		_exit(0);
+	}
+	while (!*now)
+		;
+	usleep(100000);
+	CHECK(rename("in-one", "in-two") == 0);
+	*now = 2;
+	wait_for(pid);
+}
+
+static _Atomic long *turn;
+
+static void wait_for_turn(long which)
+{
+	while (*turn != which)
+		sched_yield();
+}
+
+/* A process without its memory that goes to another directory goes there with it. */
+static void taken_along(long count)
+{
+	turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(turn != MAP_FAILED && mkdir("in-one", 0700) == 0 && mkdir("in-two", 0700) == 0);
+	CHECK(chdir("in-one") == 0);
+	for (long i = 0; i < count; i++)
+		touch("first");
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_FS | SIGCHLD, 0, 0, 0, 0);
+	for (long i = 0; pid == 0 && i < count; i++) {
+		wait_for_turn(2 * i + 1);
+		CHECK(chdir(i % 2 ? "../in-one" : "../in-two") == 0);
+		*turn = 2 * i + 2;
+	}
+	if (pid == 0)
+		_exit(0);
+	for (long i = 0; i < count; i++) {
+		touch(i % 2 ? "in-two" : "in-one");
+		*turn = 2 * i + 1;
+		wait_for_turn(2 * i + 2);
+	}
+	wait_for(pid);
+}
+
+static void *hammer_and_wait(void *calls)
+{
+	hammer(calls);
+	pthread_barrier_wait(&everybody);
+	pthread_barrier_wait(&everybody);
+	return NULL;
+}
+
+/* @return the least that a call takes, of a few hundred that stop, in ns. */
+static long stop_takes(void)
+{
+	const long stops = 400;
+	struct timespec before;
+	struct timespec after;
+	long least = -1;
+
+	for (int batch = 0; batch < 5; batch++) {
+		CHECK(clock_gettime(CLOCK_MONOTONIC, &before) == 0);
+		for (long i = 0; i < stops; i++)
+			CHECK(fcntl(data, F_GETFD) == 0);
+		CHECK(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
+		long ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec -
+			  before.tv_nsec;
+		if (least < 0 || ns / stops < least)
+			least = ns / stops;
+	}
+	return least;
+}
+
+/* How much shared memory there is, in KiB, with many threads and when they are gone, and how long a stop takes before
+ * them and behind. */
+static void gone(long count)
+{
+	pthread_t threads[1024];
+	pthread_attr_t small;
+	long calls = 0;
+
+	CHECK(count <= 1024 && pthread_attr_init(&small) == 0);
+	CHECK(pthread_attr_setstacksize(&small, 65536) == 0);
+	CHECK(pthread_barrier_init(&everybody, NULL, (unsigned)count + 1) == 0);
+	hammer(&calls);
+	printf("before\t%ld\n", stop_takes());
+	for (long i = 0; i < count; i++)
+		CHECK(pthread_create(&threads[i], &small, hammer_and_wait, &calls) == 0);
+	pthread_barrier_wait(&everybody);
+	printf("threads\t%ld\n", status_of(getpid(), "RssShmem:"));
+	pthread_barrier_wait(&everybody);
+	for (long i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	/* Their ends may still be waiting for the tracer. */
+	usleep(500000);
+	printf("left\t%ld\n", status_of(getpid(), "RssShmem:"));
+	printf("behind\t%ld\n", stop_takes());
+}
+
 /* Says in shared memory how many calls have ended, until it is killed. */
 static void counting(long unused)
 {
@@ -458,12 +615,22 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long count);
-	} runs[] = {{"together", together},  {"shortly", shortly},
-		    {"children", children},  {"code", code},
-		    {"library", library},    {"counting", counting},
-		    {"replaced", replaced},  {"descriptors", descriptors},
-		    {"moved", moved},        {"alone", alone},
-		    {"peaks", peaks},        {"copied", copied},
+	} runs[] = {{"together", together},
+		    {"shortly", shortly},
+		    {"children", children},
+		    {"code", code},
+		    {"library", library},
+		    {"counting", counting},
+		    {"replaced", replaced},
+		    {"descriptors", descriptors},
+		    {"moved", moved},
+		    {"alone", alone},
+		    {"peaks", peaks},
+		    {"renamed", renamed},
+		    {"renamed-by-another", renamed_by_another},
+		    {"taken-along", taken_along},
+		    {"gone", gone},
+		    {"copied", copied},
 		    {"withdrawn", withdrawn}};
 
 	CHECK(argc == 4);

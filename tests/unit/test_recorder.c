@@ -13,13 +13,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
 #define BEGIN 0x400000UL
 #define STUB  0x500000UL
+
+/* What reading the clock waits for, before it and behind. */
+static long early;
+static long late;
+
+static void wait_once(long *ns)
+{
+	const struct timespec time = {0, *ns};
+
+	*ns = 0;
+	if (time.tv_nsec)
+		nanosleep(&time, NULL);
+}
+
+/* In place of the library's. */
+int clock_gettime(clockid_t id, struct timespec *to)
+{
+	wait_once(&early);
+	long result = syscall(SYS_clock_gettime, id, to);
+	wait_once(&late);
+	return (int)result;
+}
+
+/* Who is kept waiting between its two clocks does not take the times apart. */
+static void test_clocks(void **state)
+{
+	const struct clock clock = clock_new();
+	const long tenth = 100000000;
+	struct recorder first = {0};
+	struct recorder last = {0};
+	struct recorder interrupted[2] = {{.ticks = 0}};
+
+	(void)state;
+	drain_begin_clock(&first, &clock);
+	early = tenth;
+	drain_begin_clock(&interrupted[0], &clock);
+	late = tenth;
+	drain_begin_clock(&interrupted[1], &clock);
+	assert_true(early == 0 && late == 0);
+	drain_begin_clock(&last, &clock);
+	double rate = (double)(last.ns - first.ns) / (double)(last.ticks - first.ticks);
+	for (int i = 0; i < 2; i++) {
+		double ns = (double)(interrupted[i].ticks - first.ticks) * rate;
+		assert_in_range((uint64_t)ns + (uint64_t)tenth - (interrupted[i].ns - first.ns),
+				tenth * 9 / 10, tenth * 11 / 10);
+	}
+}
 
 static int set_up(void **state)
 {
@@ -466,6 +516,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_no_call, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_jumps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stubs, set_up, tear_down),
+		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_filter),

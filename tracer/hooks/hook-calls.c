@@ -204,9 +204,9 @@ static bool take_fields(struct tracer *tracer, struct task *task, struct frame *
 			about_file = false;
 			copy_text(tracer, task, call, f->arg);
 			if (call->data[f->arg].state == DATA_COPIED)
-				frame->path = resolve_path(
-					tracer, task, AT_FDCWD, call_bytes(call, f->arg),
-					call->data[f->arg].len, call->start, &wanted);
+				frame->path = resolve_path(tracer, task, AT_FDCWD,
+							   call_bytes(call, f->arg),
+							   call->data[f->arg].len, call, &wanted);
 			break;
 		case HOOK_TEXT:
 			copy_text(tracer, task, call, f->arg);

@@ -383,7 +383,7 @@ static int choose_rows(struct hooks *hooks, enum hook_layer layer)
 	return 0;
 }
 
-struct hooks *hooks_new(const struct hook_options *options)
+struct hooks *hooks_new(const struct hook_options *options, struct objects *objects)
 {
 	struct hooks *hooks = calloc(1, sizeof(*hooks));
 
@@ -396,12 +396,12 @@ struct hooks *hooks_new(const struct hook_options *options)
 		.mapped = mapped,
 		.before_signal = before_signal,
 	};
-	hooks->objects = objects_new(options->symbol_dirs, options->nsymbol_dirs);
+	hooks->objects = objects;
 	hooks->decoder = insn_decoder_new();
 	bool chosen = true;
 	for (unsigned i = 0; i < HOOK_LAYERS; i++)
 		chosen &= choose_rows(hooks, i) == 0;
-	if (!chosen || !hooks->objects || !hooks->decoder || compile_patterns(hooks) < 0) {
+	if (!chosen || !hooks->decoder || compile_patterns(hooks) < 0) {
 		hooks_free(hooks);
 		return NULL;
 	}
@@ -563,7 +563,6 @@ void hooks_free(struct hooks *hooks)
 		free(hooks->wanted[i]);
 	}
 	insn_decoder_free(hooks->decoder);
-	objects_free(hooks->objects);
 	buf_free(&hooks->reasons);
 	free(hooks);
 }

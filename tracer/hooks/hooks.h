@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct hooks;
+struct objects;
 struct hook_space;
 struct arch_regs;
 
@@ -46,8 +47,8 @@ bool hooks_are_wanted(const struct hook_options *options);
 /* What is hooked of a layer where the rows `written` are: these, and those that they need. Both by row. */
 void hooks_choose(enum hook_layer layer, const bool *written, bool *wanted);
 
-/* @return NULL with errno ENOMEM. */
-struct hooks *hooks_new(const struct hook_options *options);
+/* @param objects  borrowed. @return NULL with errno ENOMEM. */
+struct hooks *hooks_new(const struct hook_options *options, struct objects *objects);
 void hooks_free(struct hooks *hooks);
 
 /* What is known of a function's beginning, or of its end. */

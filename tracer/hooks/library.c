@@ -196,7 +196,7 @@ void library_set_path(const struct library_call *call, int n)
 	if (!text || call->frame->path)
 		return;
 	call->frame->path = resolve_path(call->tracer, call->task, AT_FDCWD, text, len,
-					 call->frame->call.start, &wanted);
+					 &call->frame->call, &wanted);
 }
 
 void library_set_file(const struct library_call *call, struct name *name)

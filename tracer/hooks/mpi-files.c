@@ -79,7 +79,7 @@ static void name_path(const struct library_call *call, int n)
 	if (!text || len == skip)
 		return;
 	call->frame->path = resolve_path(call->tracer, call->task, AT_FDCWD, text + skip,
-					 len - skip, call->frame->call.start, &wanted);
+					 len - skip, &call->frame->call, &wanted);
 }
 
 /* MPI_FILE_NULL is no file that one could know. */

@@ -11,11 +11,12 @@ struct buf;
 /* Why a process, or a thread of it, has no recorder. */
 enum off {
 	OFF_EXCLUDED,
-	OFF_GS,      /* the program uses %gs itself */
-	OFF_FILTER,  /* it has a seccomp filter of its own */
-	OFF_FILES,   /* its descriptors are not those of all who share its memory */
+	OFF_GS,     /* the program uses %gs itself */
+	OFF_FILTER, /* it has a seccomp filter of its own */
+	OFF_FILES, /* its descriptors, or its cwd, are not those of all who share its memory, and of nobody else */
 	OFF_ADDRESS, /* something lies where the agent has to */
 	OFF_MEMORY,  /* no memory for it: limits, policies */
+	OFF_WRITES,  /* no way to write a byte of its memory while it runs */
 	OFF_THREADS, /* more threads than rings */
 	OFF_EARLIER, /* it had threads before it could be prepared for them */
 	OFF_NO_SYNC, /* the kernel cannot make other CPUs see new code */

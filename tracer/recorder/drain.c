@@ -11,6 +11,10 @@
  * descriptors were when it began. */
 #define LONG_CALL 100000000
 
+/* About a microsecond: reading a clock takes a tenth of it. */
+#define CLOCK_TICKS 4000
+#define CLOCK_TRIES 10
+
 /* The two clocks at one moment, and how they go against each other. */
 struct moment {
 	uint64_t ticks;
@@ -23,17 +27,34 @@ uint64_t drain_ticks(void)
 	return __rdtsc();
 }
 
+/* Reads both clocks. Who is interrupted between them does it again, a few times. */
+static void read_clocks(const struct clock *clock, uint64_t *ticks, uint64_t *ns)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int tries = 0; tries < CLOCK_TRIES && least > CLOCK_TICKS; tries++) {
+		uint64_t before = __rdtsc();
+		uint64_t now = clock_now(clock);
+		uint64_t taken = __rdtsc() - before;
+		if (taken >= least)
+			continue;
+		least = taken;
+		*ticks = before + taken / 2;
+		*ns = now;
+	}
+}
+
 void drain_begin_clock(struct recorder *recorder, const struct clock *clock)
 {
-	recorder->ticks = __rdtsc();
-	recorder->ns = clock_now(clock);
+	read_clocks(clock, &recorder->ticks, &recorder->ns);
 }
 
 static struct moment take_moment(const struct tracer *tracer)
 {
 	const struct recorder *recorder = tracer->recorder;
-	struct moment moment = {.ticks = __rdtsc(), .ns = clock_now(&tracer->clock)};
+	struct moment moment = {0};
 
+	read_clocks(&tracer->clock, &moment.ticks, &moment.ns);
 	moment.ns_per_tick =
 		(double)(moment.ns - recorder->ns) / (double)(moment.ticks - recorder->ticks);
 	return moment;
@@ -52,11 +73,6 @@ static uint64_t to_ns(const struct moment *moment, uint64_t ticks)
 	if (ticks >= moment->ticks)
 		return moment->ns;
 	return moment->ns - (uint64_t)((double)(moment->ticks - ticks) * moment->ns_per_tick);
-}
-
-static struct agent_record *record_at(const struct ring *ring, uint64_t number)
-{
-	return &ring->shared->records[number & (RECORDS - 1)];
 }
 
 static size_t more_of(const struct agent_record *record)
@@ -160,7 +176,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 static void take(struct tracer *tracer, struct ring *ring, const struct moment *moment)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = record_at(ring, ring->tail);
+	struct agent_record *record = ring_record(ring, ring->tail);
 	struct task *task = ring->task;
 	struct frame *frame;
 
@@ -189,14 +205,14 @@ static bool has_records(const struct ring *ring)
 {
 	uint64_t waiting = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) - ring->tail;
 
-	return ring->task && waiting > 0 && waiting <= RECORDS;
+	return waiting > 0 && waiting <= ring->mask + 1;
 }
 
 /* @return the record of a call that is being made, NULL: there is none. */
 static struct agent_record *open_record(const struct ring *ring)
 {
 	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
-	struct agent_record *record = record_at(ring, head);
+	struct agent_record *record = ring_record(ring, head);
 
 	return __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == RECORD_OPEN ? record : NULL;
 }
@@ -206,7 +222,7 @@ static bool is_due(struct ring *ring, const struct moment *moment, struct ring_d
 {
 	if (!has_records(ring))
 		return false;
-	*due = (struct ring_due){record_at(ring, ring->tail)->end, ring};
+	*due = (struct ring_due){ring_record(ring, ring->tail)->end, ring};
 	return due->end <= moment->ticks;
 }
 
@@ -233,8 +249,8 @@ static void take_all(struct tracer *tracer, struct recorder_space *space,
 	struct ring_due *heap = tracer->recorder->due;
 	size_t count = 0;
 
-	for (size_t i = 0; i < space->nrings; i++)
-		count += is_due(&space->rings[i], moment, &heap[count]);
+	for (size_t i = 0; i < space->nused; i++)
+		count += is_due(space->rings[i], moment, &heap[count]);
 	for (size_t i = count / 2; i > 0; i--)
 		sift_down(heap, count, i - 1);
 	while (count) {
@@ -250,7 +266,7 @@ static void take_all(struct tracer *tracer, struct recorder_space *space,
 static void begin_open(struct tracer *tracer, struct ring *ring, const struct moment *moment,
 		       uint64_t least)
 {
-	const struct agent_record *record = ring->task ? open_record(ring) : NULL;
+	const struct agent_record *record = open_record(ring);
 
 	if (!record || ring->begun)
 		return;
@@ -271,12 +287,12 @@ static void set_horizon(struct recorder_space *space, const struct moment *momen
 {
 	uint64_t first = moment->ticks;
 
-	for (size_t i = 0; i < space->nrings; i++) {
-		struct ring *ring = &space->rings[i];
-		if (!ring->task || ring->begun)
+	for (size_t i = 0; i < space->nused; i++) {
+		struct ring *ring = space->rings[i];
+		if (ring->begun)
 			continue;
-		if (has_records(ring) && record_at(ring, ring->tail)->start < first)
-			first = record_at(ring, ring->tail)->start;
+		if (has_records(ring) && ring_record(ring, ring->tail)->start < first)
+			first = ring_record(ring, ring->tail)->start;
 		const struct agent_record *record = open_record(ring);
 		if (record && record->start < first)
 			first = record->start;
@@ -287,22 +303,22 @@ static void set_horizon(struct recorder_space *space, const struct moment *momen
 /* Where it is switched off it is by rings that have no room. */
 static void note_full(const struct recorder_space *space, struct ring *ring)
 {
+	if (!__atomic_load_n(&ring->shared->full, __ATOMIC_RELAXED))
+		return;
 	uint64_t full = __atomic_exchange_n(&ring->shared->full, 0, __ATOMIC_RELAXED);
-
-	if (!space->off && ring->task && ring->task->process)
+	if (!space->off && ring->task->process)
 		ring->task->process->recorded.full += full;
 }
 
 void drain_space(struct tracer *tracer, struct recorder_space *space)
 {
-	struct moment moment = take_moment(tracer);
-
 	if (!space->files)
 		return;
+	struct moment moment = take_moment(tracer);
 	take_all(tracer, space, &moment);
-	for (size_t i = 0; i < space->nrings; i++) {
-		begin_open(tracer, &space->rings[i], &moment, LONG_CALL);
-		note_full(space, &space->rings[i]);
+	for (size_t i = 0; i < space->nused; i++) {
+		begin_open(tracer, space->rings[i], &moment, LONG_CALL);
+		note_full(space, space->rings[i]);
 	}
 	set_horizon(space, &moment);
 }

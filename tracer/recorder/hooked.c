@@ -64,8 +64,8 @@ bool recorder_ends_call(const struct task *task, uint64_t sp, uint64_t return_ad
 	if (!ring)
 		return false;
 	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
-	for (uint64_t n = ring->tail; head - n > 0 && head - n <= RECORDS; n++) {
-		const struct agent_record *record = &ring->shared->records[n & (RECORDS - 1)];
+	for (uint64_t n = ring->tail; head - n > 0 && head - n <= ring->mask + 1; n++) {
+		const struct agent_record *record = ring_record(ring, n);
 		if ((record->shape & SHAPE_HOOK_EXIT) && record->sp == sp &&
 		    record->ip == return_address)
 			return true;

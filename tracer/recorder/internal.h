@@ -15,12 +15,17 @@
 /* As /proc/PID/maps shows them. */
 #define RINGS_NAME "dftrace"
 
-/* In a ring; a power of two. */
-#define RECORDS 4096
+/* In a ring; powers of two. Beyond so many users of rings the later ones have small ones, with room for the longest call
+ * and what may wait. */
+#define RECORDS       4096
+#define RECORDS_SMALL 512
+#define USERS_FEW     8
 
 /* What is shared the program may overwrite by mistake: nothing in it is believed to lie within bounds. */
 struct ring {
 	struct agent_ring *shared; /* as it is mapped here */
+	size_t number;             /* where it lies among the others */
+	uint64_t mask;             /* records, less one */
 	uint64_t tail;             /* as the tracer itself knows it */
 	struct task *task;         /* NULL: free */
 	bool begun;                /* the call being made has become a frame already */
@@ -61,8 +66,9 @@ struct recorder_space {
 	struct files
 		*files; /* those that the table of descriptors is about; NULL: nobody has a ring */
 	int memfd;      /* the rings; -1: none yet */
-	struct ring *rings;
+	struct ring **rings; /* those in use come first */
 	size_t nrings;
+	size_t nused;
 	struct area *areas;
 	size_t nareas;
 	unsigned hook_stops; /* hooked calls that have stopped for lack of a ring */
@@ -81,7 +87,7 @@ struct recorder {
 	struct recorder_options options;
 	uint16_t shapes[AGENT_LIMIT];
 	struct insn_decoder *decoder;
-	struct objects *objects;
+	struct objects *objects; /* the tracer's */
 	/* The two clocks, at one moment. */
 	uint64_t ticks;
 	uint64_t ns;
@@ -112,6 +118,11 @@ static inline uint64_t label_distance(const unsigned char *from, const unsigned 
 static inline uint64_t agent_offset(const unsigned char *label)
 {
 	return label_distance(agent_begin, label);
+}
+
+static inline struct agent_record *ring_record(const struct ring *ring, uint64_t number)
+{
+	return &ring->shared->records[number & ring->mask];
 }
 
 /* What the agent does with calls of a row. */

@@ -88,7 +88,7 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 			restore_registers(r, shared);
 		}
 	}
-	ring->shared->records[shared->head & (RECORDS - 1)].state = 0;
+	ring_record(ring, shared->head)->state = 0;
 	if (ring->begun) {
 		/* It was seen already, and will be seen again. */
 		task_top(task)->interrupted = true;
@@ -102,13 +102,13 @@ static void take_back(struct task *task, struct user_regs_struct *r, struct ring
 static void complete_record(struct ring *ring, int64_t result, uint64_t end)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
+	struct agent_record *record = ring_record(ring, shared->head);
 	uint64_t next = shared->next;
 
 	record->result = result;
 	record->end = end;
 	record->state = RECORD_DONE;
-	shared->records[next & (RECORDS - 1)] = (struct agent_record){0};
+	*ring_record(ring, next) = (struct agent_record){0};
 	__atomic_store_n(&shared->head, next, __ATOMIC_RELEASE);
 }
 
@@ -134,7 +134,7 @@ static void complete(struct task *task, struct user_regs_struct *r, struct ring 
 
 	/* Committed is what the head has gone over. */
 	if (shared->head != shared->next) {
-		const struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
+		const struct agent_record *record = ring_record(ring, shared->head);
 		if ((record->shape & SHAPE_OPENS) && result >= 0 && result < AGENT_FDS_COUNT)
 			space_set_known(task, (int)result, true);
 		complete_record(ring, result, drain_ticks());
@@ -148,7 +148,7 @@ static void hand_over(struct tracer *tracer, struct task *task, struct user_regs
 		      struct ring *ring, int sig)
 {
 	struct agent_ring *shared = ring->shared;
-	struct agent_record *record = &shared->records[shared->head & (RECORDS - 1)];
+	struct agent_record *record = ring_record(ring, shared->head);
 
 	/* The frame is made of it, unless it was before. */
 	drain_ring(tracer, ring);

@@ -5,6 +5,7 @@
 #include "tracer/effects.h"
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
+#include "tracer/resolve.h"
 #include "tracer/wanted.h"
 
 #include <cpuid.h>
@@ -108,6 +109,7 @@ uint16_t recorder_shape(const struct syscall_row *row)
 		return 0;
 	switch (row->effect) {
 	case EFFECT_NONE:
+	case EFFECT_RENAME:
 		break;
 	case EFFECT_OPEN:
 	case EFFECT_CREAT:
@@ -154,12 +156,30 @@ static void forget_ring(const struct task *task)
 	arch_regs_set(task->tid, &regs);
 }
 
-/* What hooks do as well, where there are any. */
+/* Who shares descriptors with the task, but not the memory in which is written which of them are known; or the cwd,
+ * which is known by the order of the calls in one memory. */
+static void switch_off_sharers(struct tracer *tracer, const struct task *task)
+{
+	struct map_slot *slot;
+	size_t at = 0;
+
+	while ((slot = map_next(&tracer->tasks, &at))) {
+		struct task *other = slot->value;
+		if ((other->files != task->files && other->fs != task->fs) ||
+		    other->mm == task->mm || !other->mm || !other->mm->recorder)
+			continue;
+		space_switch_off(other, OFF_FILES);
+		recorder_stop(tracer, other);
+	}
+}
+
 static void exec_stop(struct observer *observer, struct tracer *tracer, struct task *task)
 {
 	(void)observer;
-	(void)tracer;
+	/* What hooks do as well, where there are any. */
 	forced_begin(task);
+	/* It may have shared the memory as well until now. */
+	switch_off_sharers(tracer, task);
 }
 
 static void thread_start(struct observer *observer, struct tracer *tracer, struct task *task)
@@ -172,23 +192,15 @@ static void thread_start(struct observer *observer, struct tracer *tracer, struc
 static void child_first_stop(struct observer *observer, struct tracer *tracer, struct task *parent,
 			     struct task *child)
 {
-	struct map_slot *slot;
-	size_t at = 0;
-
 	(void)observer;
 	(void)parent;
 	forget_ring(child);
-	/* One that shares descriptors, but not the memory in which is written which of them are known. */
-	while ((slot = map_next(&tracer->tasks, &at))) {
-		struct task *other = slot->value;
-		if (other->files == child->files && other->mm != child->mm && other->mm &&
-		    other->mm->recorder)
-			space_switch_off(other, OFF_FILES);
-	}
+	switch_off_sharers(tracer, child);
 }
 
 struct recorder *recorder_new(const struct recorder_options *options,
-			      const struct selection *selection, const struct clock *clock)
+			      const struct selection *selection, const struct clock *clock,
+			      struct objects *objects)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 
@@ -201,8 +213,8 @@ struct recorder *recorder_new(const struct recorder_options *options,
 	fill_shapes(recorder, selection);
 	drain_begin_clock(recorder, clock);
 	recorder->decoder = insn_decoder_new();
-	recorder->objects = objects_new(NULL, 0);
-	if (!recorder->decoder || !recorder->objects) {
+	recorder->objects = objects;
+	if (!recorder->decoder) {
 		recorder_free(recorder);
 		return NULL;
 	}
@@ -214,7 +226,6 @@ void recorder_free(struct recorder *recorder)
 	if (!recorder)
 		return;
 	insn_decoder_free(recorder->decoder);
-	objects_free(recorder->objects);
 	free(recorder);
 }
 
@@ -225,7 +236,7 @@ struct observer *recorder_observer(struct recorder *recorder)
 
 void recorder_stop(struct tracer *tracer, const struct task *task)
 {
-	if (task->mm && task->mm->recorder && task->mm->recorder->nrings)
+	if (task->mm && task->mm->recorder && task->mm->recorder->nused)
 		drain_space(tracer, task->mm->recorder);
 }
 
@@ -238,9 +249,12 @@ void recorder_tick(struct tracer *tracer)
 		return;
 	/* By its leader, or whoever is alone with its memory; of others the next stop will do. */
 	while ((slot = map_next(&tracer->tasks, &at))) {
-		const struct task *task = slot->value;
-		if (task->process && (task->tid == task->process->pid || task->mm->refs == 1))
-			recorder_stop(tracer, task);
+		struct task *task = slot->value;
+		if (!task->process || (task->tid != task->process->pid && task->mm->refs > 1))
+			continue;
+		recorder_stop(tracer, task);
+		if (task->mm->recorder && task->mm->recorder->files)
+			resolve_cwd_tick(task);
 	}
 }
 
@@ -306,14 +320,19 @@ bool recorder_prepares(struct tracer *tracer, struct task *task, const struct sy
 		return false;
 	if (arch_regs_get(task->tid, &regs) < 0)
 		return false;
-	if (row->effect == EFFECT_MREMAP)
+	if (row->effect == EFFECT_MREMAP) {
 		over = patch_withdraw(tracer, task, args[0], args[0] + args[1]);
-	else if (row->effect == EFFECT_CLONE)
-		over = (clone_flags(tracer, task, stop) & sharing) == sharing &&
-		       space_prepare(tracer, task);
-	/* Such filters look at where calls come from, and may forbid what it takes to change code. */
-	else if (effects_own_filter(tracer, stop->nr, args))
+	} else if (row->effect == EFFECT_CLONE) {
+		uint64_t flags = clone_flags(tracer, task, stop);
+		if ((flags & sharing) == sharing)
+			over = space_prepare(tracer, task);
+		/* What it does before the child's first stop is seen in its order, too. */
+		else if (!(flags & CLONE_VM) && (flags & (CLONE_FILES | CLONE_FS)))
+			space_switch_off(task, OFF_FILES);
+	} else if (effects_own_filter(tracer, stop->nr, args)) {
+		/* Such filters look at where calls come from, and may forbid what it takes to change code. */
 		over = patch_withdraw(tracer, task, 0, UINT64_MAX);
+	}
 	if (!over)
 		return false;
 	arch_regs_before_call(&regs);
@@ -415,7 +434,7 @@ void recorder_call_ended(struct tracer *tracer, struct task *task, const struct 
 
 void recorder_task_over(struct tracer *tracer, struct task *task)
 {
-	struct ring *ring = task->mm ? space_ring_of(task) : NULL;
+	struct ring *ring = space_ring_of(task);
 
 	if (!ring)
 		return;

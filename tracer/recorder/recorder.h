@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 struct arch_stop;
+struct objects;
 struct recorder;
 struct recorder_space;
 struct syscall_row;
@@ -53,9 +54,10 @@ const char *recorder_trial(bool *threads);
 /* Where the one system call instruction ends from which the filter lets calls pass. */
 uint64_t recorder_allowed_ip(void);
 
-/* @return NULL with errno ENOMEM. */
+/* @param objects  borrowed. @return NULL with errno ENOMEM. */
 struct recorder *recorder_new(const struct recorder_options *options,
-			      const struct selection *selection, const struct clock *clock);
+			      const struct selection *selection, const struct clock *clock,
+			      struct objects *objects);
 void recorder_free(struct recorder *recorder);
 struct observer *recorder_observer(struct recorder *recorder);
 

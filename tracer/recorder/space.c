@@ -3,6 +3,7 @@
 #include "tracer/memory.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/remote.h"
+#include "tracer/resolve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 
 /* A stop is worth so many records at least. */
 #define LIMIT_LEAST 32
-/* What the call that fills a ring still needs, and paths at its end. */
 /* How much of the rings there is before the first. */
 #define RINGS_FIRST 4096UL
 #define RING_SIZE   ((RING_RECORDS + (RECORDS + RECORD_MORE_MAX) * RECORD_SIZE + 4095UL) & ~4095UL)
@@ -75,7 +75,7 @@ static bool has_own_filter(const struct task *task)
 enum sharing {
 	SHARING_ALIKE,   /* everybody with this memory, and nobody else, has these descriptors */
 	SHARING_FOR_NOW, /* somebody with this memory has others: a child by vfork */
-	SHARING_OTHERS,  /* somebody with other memory has them */
+	SHARING_OTHERS,  /* somebody with other memory has them, or the cwd */
 };
 
 static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
@@ -86,7 +86,7 @@ static enum sharing sharing_of(struct tracer *tracer, const struct task *task)
 
 	while ((slot = map_next(&tracer->tasks, &at))) {
 		const struct task *other = slot->value;
-		if (other->files == task->files && other->mm != task->mm)
+		if ((other->files == task->files || other->fs == task->fs) && other->mm != task->mm)
 			return SHARING_OTHERS;
 		if (other->files != task->files && other->mm == task->mm)
 			sharing = SHARING_FOR_NOW;
@@ -103,6 +103,16 @@ static bool has_clock(struct tracer *tracer, struct task *task)
 	return remote(tracer, task, __NR_prctl, PR_GET_TSC, at, 0, 0, 0) < 0 ||
 	       memory_read(tracer, task, at, &mode, sizeof(mode)) != sizeof(mode) ||
 	       mode == PR_TSC_ENABLE;
+}
+
+/* The table of descriptors is the agent's as well: who writes words of it takes back what a thread has written
+ * meanwhile. */
+static bool may_write_beside(const struct tracer *tracer, struct task *task)
+{
+	static const unsigned char none;
+
+	return (task->mm->mem_fd >= 0 || tracer->options->use_vm_readv) &&
+	       memory_write_beside(task, AGENT_BASE + AGENT_FDS, &none, 1) == 0;
 }
 
 static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
@@ -126,8 +136,8 @@ static int put_agent(struct tracer *tracer, struct task *task, enum off *why)
 		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_TEXT_SIZE, 0, 0, 0);
 		return -1;
 	}
-	if (!has_clock(tracer, task)) {
-		*why = OFF_FAULT;
+	*why = has_clock(tracer, task) ? OFF_WRITES : OFF_FAULT;
+	if (*why == OFF_FAULT || !may_write_beside(tracer, task)) {
 		remote(tracer, task, __NR_munmap, AGENT_BASE, AGENT_FDS + AGENT_FDS_COUNT, 0, 0, 0);
 		return -1;
 	}
@@ -221,64 +231,73 @@ static struct ring *new_ring(struct tracer *tracer, struct task *task, enum off 
 	if (space->memfd < 0 && !is_alone(tracer, task))
 		return NULL;
 	*why = OFF_MEMORY;
-	struct ring *rings = reallocarray(space->rings, space->nrings + 1, sizeof(*rings));
+	struct ring **rings = reallocarray(space->rings, space->nrings + 1, sizeof(struct ring *));
 	if (!rings)
 		return NULL;
 	space->rings = rings;
 	if ((space->memfd < 0 && make_rings(tracer, task) < 0) || more_rings(tracer, task) < 0)
 		return NULL;
+	struct ring *ring = malloc(sizeof(*ring));
 	struct agent_ring *shared = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 					 space->memfd, (off_t)(space->nrings * RING_SIZE));
-	if (shared == MAP_FAILED)
+	if (!ring || shared == MAP_FAILED) {
+		if (shared != MAP_FAILED)
+			munmap(shared, RING_SIZE);
+		free(ring);
 		return NULL;
-	rings[space->nrings] = (struct ring){.shared = shared};
-	return &rings[space->nrings++];
+	}
+	*ring = (struct ring){.shared = shared, .number = space->nrings};
+	rings[space->nrings++] = ring;
+	return ring;
 }
 
 /* All rings together hold about as much as one: whoever stops waits until it has been taken. */
 static void set_limits(struct recorder_space *space)
 {
-	uint64_t users = 0;
+	uint64_t limit = RECORDS / (space->nused ? space->nused : 1);
 
-	for (size_t i = 0; i < space->nrings; i++)
-		users += space->rings[i].task != NULL;
-	uint64_t limit = users ? RECORDS / users : RECORDS;
 	if (limit < LIMIT_LEAST)
 		limit = LIMIT_LEAST;
-	if (limit > RECORDS - RECORD_MORE_MAX - 2)
-		limit = RECORDS - RECORD_MORE_MAX - 2;
-	if (space->off)
-		limit = 0;
-	for (size_t i = 0; i < space->nrings; i++)
-		__atomic_store_n(&space->rings[i].shared->limit, limit, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < space->nused; i++) {
+		const struct ring *ring = space->rings[i];
+		uint64_t room = ring->mask + 1 - RECORD_MORE_MAX - 2;
+		uint64_t own = space->off ? 0 : limit < room ? limit : room;
+		__atomic_store_n(&ring->shared->limit, own, __ATOMIC_RELEASE);
+	}
 }
 
 void space_free_ring(struct recorder_space *space, struct ring *ring)
 {
+	size_t at = 0;
+
+	while (space->rings[at] != ring)
+		at++;
+	space->rings[at] = space->rings[--space->nused];
+	space->rings[space->nused] = ring;
+	ring->task->ring = NULL;
 	ring->task = NULL;
+	/* Its pages are nobody's any more, here as in the program. */
+	ring->shared->limit = 0;
+	fallocate(space->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  (off_t)(ring->number * RING_SIZE), (off_t)RING_SIZE);
 	set_limits(space);
+	/* From now on calls are decoded as they come. */
+	if (!space->nused)
+		space->files->horizon = UINT64_MAX;
 }
 
 static struct ring *take_ring(struct tracer *tracer, struct task *task, enum off *why)
 {
-	struct recorder_space *space = task->mm->recorder;
+	const struct recorder_space *space = task->mm->recorder;
 
-	for (size_t i = 0; i < space->nrings; i++) {
-		if (!space->rings[i].task)
-			return &space->rings[i];
-	}
+	if (space->nused < space->nrings)
+		return space->rings[space->nused];
 	return new_ring(tracer, task, why);
 }
 
 struct ring *space_ring_of(const struct task *task)
 {
-	const struct recorder_space *space = task->mm->recorder;
-
-	for (size_t i = 0; space && i < space->nrings; i++) {
-		if (space->rings[i].task == task)
-			return &space->rings[i];
-	}
-	return NULL;
+	return task->ring;
 }
 
 static bool is_excluded(const struct tracer *tracer, const struct task *task)
@@ -353,6 +372,7 @@ static bool start(struct tracer *tracer, struct task *task)
 	space->files = files_ref(task->files);
 	/* In a forked process the table is the parent's. */
 	space_forget_all(task);
+	resolve_cwd(task, CALL_FROM_STOPS);
 	return true;
 }
 
@@ -378,17 +398,22 @@ struct ring *space_give(struct tracer *tracer, struct task *task)
 		space->no_more = true;
 		return NULL;
 	}
-	size_t number = (size_t)(ring - space->rings);
-	*ring = (struct ring){.shared = ring->shared, .task = task};
+	const uint64_t address = AGENT_BASE + AGENT_RINGS + ring->number * RING_SIZE;
+	*ring = (struct ring){.shared = ring->shared,
+			      .number = ring->number,
+			      .mask = (space->nused < USERS_FEW ? RECORDS : RECORDS_SMALL) - 1};
 	memset(ring->shared, 0, offsetof(struct agent_ring, unused));
 	ring->shared->records[0] = (struct agent_record){0};
-	ring->shared->mask = RECORDS - 1;
-	hooked_prepare(ring->shared, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
-	set_limits(space);
-	arch_regs_set_gs(&regs, AGENT_BASE + AGENT_RINGS + number * RING_SIZE);
+	ring->shared->mask = ring->mask;
+	hooked_prepare(ring->shared, address);
+	arch_regs_set_gs(&regs, address);
 	if (arch_regs_set(task->tid, &regs) < 0)
-		ring->task = NULL;
-	return ring->task ? ring : NULL;
+		return NULL;
+	ring->task = task;
+	task->ring = ring;
+	space->nused++;
+	set_limits(space);
+	return ring;
 }
 
 void space_switch_off(struct task *task, enum off why)
@@ -408,7 +433,7 @@ void space_set_known(struct task *task, int fd, bool known)
 	const unsigned char byte = known;
 
 	if (space && space->files && space->files == task->files && fd >= 0 && fd < AGENT_FDS_COUNT)
-		memory_write(task, AGENT_BASE + AGENT_FDS + (uint64_t)fd, &byte, 1);
+		memory_write_beside(task, AGENT_BASE + AGENT_FDS + (uint64_t)fd, &byte, 1);
 }
 
 void space_forget_all(struct task *task)
@@ -417,7 +442,7 @@ void space_forget_all(struct task *task)
 	const struct recorder_space *space = task->mm->recorder;
 
 	if (space && space->files && space->files == task->files)
-		memory_write(task, AGENT_BASE + AGENT_FDS, none, sizeof(none));
+		memory_write_beside(task, AGENT_BASE + AGENT_FDS, none, sizeof(none));
 }
 
 static int copy_patches(struct recorder_space *to, const struct recorder_space *from)
@@ -468,8 +493,10 @@ void recorder_space_free(struct recorder_space *space)
 {
 	if (!space)
 		return;
-	for (size_t i = 0; i < space->nrings; i++)
-		munmap(space->rings[i].shared, RING_SIZE);
+	for (size_t i = 0; i < space->nrings; i++) {
+		munmap(space->rings[i]->shared, RING_SIZE);
+		free(space->rings[i]);
+	}
 	if (space->memfd >= 0)
 		close(space->memfd);
 	if (space->files)
