@@ -425,7 +425,7 @@ def test_sanitized_programs(runner, tmp_path, sanitizer, first):
 
 def test_memory(runner, built):
 	"""Four threads cost less than 6 MiB, though both sides count the rings."""
-	args = [built("recorder_threads", "static"), "peaks", "4", "20000"]
+	args = [built("recorder_threads", "static"), "peaks", "4", "1000"]
 	stops, run = (values(runner.traced(args, options).stdout) for options in (["--capture", "stops"], hits(8)))
 	more = sum(int(run[who]) - int(stops[who]) for who in ("own", "tracer"))
 	print(f"own {stops['own']} -> {run['own']} KiB, tracer {stops['tracer']} -> {run['tracer']} KiB")
