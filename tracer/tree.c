@@ -340,7 +340,8 @@ static void thread_is_over(struct tracer *tracer, struct task *task, uint64_t no
 		if (task->process->threads == 1 && o->process_exit)
 			o->process_exit(o, tracer, task);
 	}
-	if (task->process->trace)
+	/* Annotations that a thread has left open are written with the process's end. */
+	if (task->process->trace && task->tid != task->process->pid && !task->process->annotations)
 		trace_thread_over(task->process->trace, task->tid);
 }
 
