@@ -31,7 +31,8 @@ def traced(runner, form, case, options=()):
 @pytest.mark.parametrize("form", some("gcc.pie.O2", "gcc.static.O2", "gcc.no-pie.O0", "gcc.static-pie.Os", "clang.pie.O2",
 				      "musl.static.O2", "gcc.pie.O3.cf"))
 @pytest.mark.parametrize("case", ("recursion", "tail", "longjmp", "callback", "siglongjmp", "arguments", "coroutines", "cancel",
-				  "signals", "killed"))
+				  # Ten seconds each; other forms have signals in the cases below.
+				  pytest.param("signals", marks=pytest.mark.full), "killed"))
 def test_calls_are_those_of_the_program(runner, form, case, monkeypatch):
 	if case == "coroutines":
 		monkeypatch.setattr(Trace, "_nesting", lambda trace: None)

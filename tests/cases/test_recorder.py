@@ -114,7 +114,7 @@ def test_faults_of_ours_leave_masks_and_handlers(runner, built, form, what, firs
 
 # --- threads and children --------------------------------------------------------
 
-@pytest.mark.parametrize("form", ["dynamic", "static", "musl"])
+@pytest.mark.parametrize("form", ["dynamic", pytest.param("static", marks=pytest.mark.full), "musl"])
 @pytest.mark.parametrize("threads, rounds", [(1, 5000), (8, 1000), (64, 100)])
 @pytest.mark.parametrize("first", [1, 8])
 def test_threads_run_on_while_their_code_is_changed(runner, built, form, threads, rounds, first):
@@ -229,7 +229,7 @@ def test_names_from_where_the_program_is(runner, built, form, what, opened):
 	exit_line_agrees(run)
 
 
-@pytest.mark.parametrize("times", [*range(6), *(pytest.param(n, marks=pytest.mark.full) for n in range(6, 50))])
+@pytest.mark.parametrize("times", [*range(3), *(pytest.param(n, marks=pytest.mark.full) for n in range(3, 50))])
 def test_killed_at_full_speed(runner, built, times):
 	"""The program's own counter, in a file, is at most one behind the trace."""
 	run = runner.start([built("recorder_threads", "static"), "counting", "1", "0"], hits(2))
