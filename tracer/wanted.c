@@ -25,6 +25,23 @@ static struct filter_rule sigaction_rule(const struct syscall_row *row, uint32_t
 	return (struct filter_rule){row->nr, 1, {{0, UINT32_MAX, sig}}};
 }
 
+/* @return how many there are. */
+static size_t own_filter_rules(const struct selection *selection, const struct syscall_row *row,
+			       struct filter_rule *rules)
+{
+	size_t n = 0;
+
+	if (row->nr != __NR_prctl) {
+		rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
+		return n;
+	}
+	rules[n++] = prctl_rule(row, PR_SET_SECCOMP);
+	rules[n++] = prctl_rule(row, PR_SET_SYSCALL_USER_DISPATCH);
+	if (selection->traps)
+		rules[n++] = prctl_rule(row, PR_SET_DUMPABLE);
+	return n;
+}
+
 size_t wanted_rules(const struct selection *selection, struct filter_rule *rules)
 {
 	const struct filter_condition has_file = {3, MAP_ANONYMOUS, 0};
@@ -92,14 +109,7 @@ size_t wanted_rules(const struct selection *selection, struct filter_rule *rules
 			}
 			break;
 		case EFFECT_OWN_FILTER:
-			if (row->nr == __NR_prctl) {
-				rules[n++] = prctl_rule(row, PR_SET_SECCOMP);
-				rules[n++] = prctl_rule(row, PR_SET_SYSCALL_USER_DISPATCH);
-				if (selection->traps)
-					rules[n++] = prctl_rule(row, PR_SET_DUMPABLE);
-			} else {
-				rules[n++] = (struct filter_rule){row->nr, 0, {{0}}};
-			}
+			n += own_filter_rules(selection, row, rules + n);
 			break;
 		default:
 			if (selected || syscall_row_is_state(row))
