@@ -106,6 +106,9 @@ class Trace:
 		self.size = len(raw)
 		self.compressed = path.endswith(".gz")
 		self.text, self.members = inflate(raw, whole) if self.compressed else (raw, 0)
+		if not whole and not self.compressed:
+			# The death may have come in the middle of a write.
+			self.text = raw[:raw.rfind(b"\n") + 1]
 		need(self.text, f"{path}: empty")
 		self.names, self.texts, self.threads = {}, {}, {}
 		self.hosts, self.properties, self.processes, self.custom = {}, {}, [], []
