@@ -88,3 +88,12 @@ char proc_state(pid_t tid)
 	const char *end = strrchr(text, ')');
 	return end && end[1] ? end[2] : 0;
 }
+
+bool proc_catches(pid_t tid, int sig)
+{
+	const char *const key = "SigCgt:";
+	uint64_t caught = ~0ULL;
+
+	proc_status(tid, 16, &key, &caught, 1);
+	return (caught >> (sig - 1)) & 1;
+}

@@ -27,6 +27,9 @@ int proc_status(pid_t pid, int base, const char *const *keys, uint64_t *values, 
 /* @return the state letter of /proc/TID/stat, 0: it is gone. */
 char proc_state(pid_t tid);
 
+/* @return whether the process catches the signal; true as well where that cannot be read. */
+bool proc_catches(pid_t tid, int sig);
+
 /* Whether this process has a capability (CAP_…), effective. */
 bool proc_capable(unsigned capability);
 

@@ -122,13 +122,7 @@ void forced_delivered(struct task *task, int sig)
  * in that handler itself. */
 static bool has_lost_handler(const struct task *task, const struct forced_action *action, int sig)
 {
-	const char *const key = "SigCgt:";
-	uint64_t caught = ~0ULL;
-
-	if (!has_handler(action))
-		return false;
-	proc_status(task->tid, 16, &key, &caught, 1);
-	return !(caught & BIT(sig));
+	return has_handler(action) && !proc_catches(task->tid, sig);
 }
 
 void forced_restore(struct tracer *tracer, struct task *task, const siginfo_t *info,

@@ -14,16 +14,6 @@
 /* A handler's calls are made from below its first stack pointer, within a stack's size. */
 #define STACK_REACH (8UL << 20)
 
-/* @return whether the process catches the signal, as /proc tells. */
-static bool is_caught(pid_t tid, int sig)
-{
-	const char *const key = "SigCgt:";
-	uint64_t caught = ~0ULL; /* the step that follows is harmless where there is no handler */
-
-	proc_status(tid, 16, &key, &caught, 1);
-	return (caught >> (sig - 1)) & 1;
-}
-
 /* The step after the delivery has ended before the handler's first instruction: its frame is on the
  * stack and says whether the interrupted call will be restarted. */
 static void handler_entered(struct tracer *tracer, struct task *task, struct frame *frame)
@@ -94,7 +84,8 @@ void signals_stop(struct tracer *tracer, struct task *task, const struct status 
 	if (tracer->main_signal && task->process->pid == tracer->main_pid)
 		tracer->main_signal(tracer, sig, &info, tracer->parent_data);
 	frame = task_top(task);
-	bool caught = (frame || task->mm->hooks) && is_caught(task->tid, sig);
+	/* Where it cannot be read: the step that follows is harmless where there is no handler. */
+	bool caught = (frame || task->mm->hooks) && proc_catches(task->tid, sig);
 	if (caught)
 		hooks_handler_enters(task, &info);
 	caught = caught && frame;

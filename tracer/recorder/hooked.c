@@ -127,8 +127,7 @@ static bool leave_agent(struct tracer *tracer, struct task *task, struct arch_re
 
 	if (!ring)
 		return false;
-	bool fault = (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
-		     native_is_forced(task, info);
+	bool fault = native_is_own_fault(task, info);
 	/* What it was given cannot be read: the tracer shall look itself, and then the program. */
 	if (fault && is_within(r->rip, agent_hook_reading, agent_hook_read)) {
 		r->rip = address_of(agent_hook_aside);

@@ -143,6 +143,9 @@ bool hooked_signal(struct tracer *tracer, struct task *task, struct arch_regs *r
 void native_restore_flags(struct user_regs_struct *r, uint64_t saved);
 /* @return whether a signal that is about to be delivered comes of what the thread's own instruction has done. */
 bool native_is_forced(const struct task *task, const siginfo_t *info);
+/* … which, in the agent's code, is our doing: a path, a vector or a stream that cannot be read, of which the kernel, or
+ * the tracer, shall say so. Elsewhere the agent has been deprived of something. */
+bool native_is_own_fault(const struct task *task, const siginfo_t *info);
 /* The agent has been deprived of something: nothing is recorded in the process any more, the thread has no ring. */
 void native_give_up(struct tracer *tracer, struct task *task, struct arch_regs *regs,
 		    struct ring *ring);

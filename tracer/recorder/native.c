@@ -50,15 +50,6 @@ static void restore_registers(struct user_regs_struct *r, const struct agent_rin
 	r->rsi = ring->rsi;
 }
 
-static bool is_caught(const struct task *task, int sig)
-{
-	const char *const key = "SigCgt:";
-	uint64_t caught = ~0ULL;
-
-	proc_status(task->tid, 16, &key, &caught, 1);
-	return (caught >> (sig - 1)) & 1;
-}
-
 /* Where a thread stands that has just made the system call of a stub or of the agent: behind the program's own. There
  * a breakpoint may lie, which nobody may hit but who comes from elsewhere: who is not about to enter a handler
  * goes on in the stub. */
@@ -67,7 +58,7 @@ static uint64_t behind_call(const struct task *task, const struct patch *patch, 
 {
 	if (!patch)
 		return ret;
-	return is_caught(task, sig) ? patch->ip : ret;
+	return proc_catches(task->tid, sig) ? patch->ip : ret;
 }
 
 /* Not in the kernel yet: as if it had not come here. With `stops` the call is made from where it stops. */
@@ -257,9 +248,7 @@ bool native_is_forced(const struct task *task, const siginfo_t *info)
 	return info->si_code > 0 || forced_is_blocked(task, info->si_signo);
 }
 
-/* A path or a vector that cannot be read: the kernel shall say so itself. Elsewhere the agent has been deprived of
- * something. */
-static bool is_own_fault(const struct task *task, const siginfo_t *info)
+bool native_is_own_fault(const struct task *task, const siginfo_t *info)
 {
 	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) &&
 	       native_is_forced(task, info);
@@ -313,7 +302,7 @@ bool recorder_signal(struct tracer *tracer, struct task *task, const siginfo_t *
 		struct ring *ring = space_ring_of(task);
 		if (!ring)
 			return false;
-		swallow = is_own_fault(task, info);
+		swallow = native_is_own_fault(task, info);
 		leave_agent(tracer, task, r, ring, info->si_signo, swallow);
 		if (swallow && !is_reading(ip))
 			native_give_up(tracer, task, &regs, ring);
