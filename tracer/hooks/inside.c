@@ -471,20 +471,18 @@ static struct hook_point *return_at(const struct hook_space *space, uint64_t beg
 
 bool hook_point_is_there(struct tracer *tracer, struct task *task, const struct hook_point *point)
 {
-	const unsigned char jump = 0xe9;
 	unsigned char bytes[ROOM_JUMP];
-	int32_t distance;
 
 	if (!point->stub)
 		return memory_read(tracer, task, point->address, bytes, 1) == 1 &&
 		       bytes[0] == ARCH_BREAKPOINT;
 	uint64_t begin = hook_jump_address(point);
-	if (memory_read(tracer, task, begin, bytes, sizeof(bytes)) != sizeof(bytes) ||
-	    (bytes[0] != jump &&
-	     (bytes[0] != ARCH_BREAKPOINT || !return_at(task->mm->hooks, begin))))
+	if (memory_read(tracer, task, begin, bytes, sizeof(bytes)) != sizeof(bytes))
 		return false;
-	memcpy(&distance, bytes + 1, sizeof(distance));
-	return begin + ROOM_JUMP + (uint64_t)(int64_t)distance - point->stub < HOOK_STUB_SIZE;
+	const struct hook_point *returns = return_at(task->mm->hooks, begin);
+	if (returns && bytes[0] == ARCH_BREAKPOINT)
+		bytes[0] = returns->insn.bytes[0];
+	return hook_jump_target(begin, bytes) - point->stub < HOOK_STUB_SIZE;
 }
 
 /* What a jump has displaced goes back. Others may run: none of them finds half of it, for a breakpoint keeps them from

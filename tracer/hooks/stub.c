@@ -163,3 +163,11 @@ int hook_jump_bytes(uint64_t begin, uint64_t target, unsigned char bytes[ROOM_JU
 	memcpy(bytes + 1, &disp, sizeof(disp));
 	return disp == distance ? 0 : -1;
 }
+
+uint64_t hook_jump_target(uint64_t begin, const unsigned char bytes[ROOM_JUMP])
+{
+	int32_t disp;
+
+	memcpy(&disp, bytes + 1, sizeof(disp));
+	return bytes[0] == JUMP ? begin + ROOM_JUMP + (uint64_t)(int64_t)disp : 0;
+}

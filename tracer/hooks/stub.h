@@ -49,6 +49,9 @@ uint64_t hook_stub_make(const struct hook_jump *jump, uint64_t begin, uint64_t a
 /* Makes the jump. @return 0, or -1 when the stub is out of reach. */
 int hook_jump_bytes(uint64_t begin, uint64_t target, unsigned char bytes[ROOM_JUMP]);
 
+/* @return where a jump with these bytes leads, 0: it is none. */
+uint64_t hook_jump_target(uint64_t begin, const unsigned char bytes[ROOM_JUMP]);
+
 /* @return how many bytes the first `n` instructions take. */
 size_t hook_jump_length(const struct hook_jump *jump, unsigned n);
 
