@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "symbols/object.h"
+#include "tests/unit/test_objdump.h"
 #include "tracer/recorder/internal.h"
 #include "tracer/recorder/window.h"
 #include "tracer/wanted.h"
@@ -396,30 +397,21 @@ struct listing {
 	size_t ncalls;
 };
 
+static void take_line(void *data, uint64_t address, const char *text)
+{
+	struct listing *listing = data;
+
+	assert_int_equal(map_put(&listing->starts, address, listing), 0);
+	if (strncmp(text, "syscall", 7) == 0) {
+		listing->calls =
+			reallocarray(listing->calls, listing->ncalls + 1, sizeof(*listing->calls));
+		listing->calls[listing->ncalls++] = address;
+	}
+}
+
 static int list(const char *path, struct listing *listing)
 {
-	char command[512];
-	char *line = NULL;
-	size_t size = 0;
-
-	snprintf(command, sizeof(command), "objdump -d --no-show-raw-insn '%s' 2>/dev/null", path);
-	FILE *f = popen(command, "re");
-	if (!f)
-		return -1;
-	while (getline(&line, &size, f) > 0) {
-		char *end;
-		uint64_t address = strtoull(line, &end, 16);
-		if (end == line || end[0] != ':' || end[1] != '\t')
-			continue;
-		assert_int_equal(map_put(&listing->starts, address, listing), 0);
-		if (strncmp(end + 2, "syscall", 7) == 0) {
-			listing->calls = reallocarray(listing->calls, listing->ncalls + 1,
-						      sizeof(*listing->calls));
-			listing->calls[listing->ncalls++] = address;
-		}
-	}
-	free(line);
-	return pclose(f);
+	return objdump_list(path, take_line, listing);
 }
 
 static bool begins(const struct listing *listing, uint64_t address)

@@ -5,6 +5,7 @@
 #include "symbols/plan.h"
 #include "symbols/room.h"
 #include "tests/unit/test_decoder.h"
+#include "tests/unit/test_objdump.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,6 +178,7 @@ static void test_limits(void **state)
 struct listing {
 	struct map starts;  /* of instructions */
 	struct map targets; /* of direct branches and calls, and behind calls */
+	bool called;        /* the line before was a call */
 };
 
 static void note(struct map *map, uint64_t address)
@@ -184,38 +186,26 @@ static void note(struct map *map, uint64_t address)
 	assert_int_equal(map_put(map, address, map), 0);
 }
 
+static void take_line(void *data, uint64_t address, const char *text)
+{
+	struct listing *listing = data;
+
+	note(&listing->starts, address);
+	if (listing->called)
+		note(&listing->targets, address);
+	listing->called = strstr(text, "call") != NULL;
+	/* What is direct ends in an address and a name. */
+	const char *name = strstr(text, " <");
+	if (!name || strchr(text, '(') || strchr(text, '*') || strchr(text, '%'))
+		return;
+	while (name > text && name[-1] != ' ' && name[-1] != '\t')
+		name--;
+	note(&listing->targets, strtoull(name, NULL, 16));
+}
+
 static int list(const char *path, struct listing *listing)
 {
-	char command[512];
-	char *line = NULL;
-	size_t size = 0;
-	bool called = false;
-
-	snprintf(command, sizeof(command),
-		 "LC_ALL=C objdump -d -w --no-show-raw-insn '%s' 2>/dev/null", path);
-	FILE *f = popen(command, "re");
-	if (!f)
-		return -1;
-	while (getline(&line, &size, f) > 0) {
-		char *end;
-		uint64_t address = strtoull(line, &end, 16);
-		if (end == line || end[0] != ':' || end[1] != '\t')
-			continue;
-		note(&listing->starts, address);
-		if (called)
-			note(&listing->targets, address);
-		const char *text = end + 2;
-		called = strstr(text, "call") != NULL;
-		/* What is direct ends in an address and a name. */
-		const char *name = strstr(text, " <");
-		if (!name || strchr(text, '(') || strchr(text, '*') || strchr(text, '%'))
-			continue;
-		while (name > text && name[-1] != ' ' && name[-1] != '\t')
-			name--;
-		note(&listing->targets, strtoull(name, NULL, 16));
-	}
-	free(line);
-	return pclose(f);
+	return objdump_list(path, take_line, listing);
 }
 
 struct census {
